@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	heads "github.com/headsapi/heads-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -35,8 +36,7 @@ func TestAPIIsAsReviewed(t *testing.T) {
 	if *updateAPI {
 		require.NoError(t, os.WriteFile("testdata/api.txt", api.Bytes(), 0o644))
 	}
-	reviewed, err := os.ReadFile("testdata/api.txt")
-	require.NoError(t, err)
+	reviewed := heads.Must(os.ReadFile("testdata/api.txt"))(t)
 	was, is := strings.Split(string(reviewed), "\n"), strings.Split(api.String(), "\n")
 	without := func(lines, others []string) []string {
 		return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return slices.Contains(others, l) })
@@ -86,19 +86,16 @@ func everySpecHasComment(decl *ast.GenDecl) bool {
 func parseDoc(t *testing.T, dir string) (*doc.Package, *gotoken.FileSet) {
 	t.Helper()
 	fset := gotoken.NewFileSet()
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	require.NoError(t, err)
+	names := heads.Must(filepath.Glob(filepath.Join(dir, "*.go")))(t)
 	var files []*ast.File
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
-		require.NoError(t, err)
+		file := heads.Must(parser.ParseFile(fset, name, nil, parser.ParseComments))(t)
 		files = append(files, file)
 	}
-	pkg, err := doc.NewFromFiles(fset, files, apiPackages[dir])
-	require.NoError(t, err)
+	pkg := heads.Must(doc.NewFromFiles(fset, files, apiPackages[dir]))(t)
 	return pkg, fset
 }
 
@@ -198,11 +195,9 @@ var noDefaults = map[string][]string{
 
 // A new limit is recorded, or said to be none.
 func TestGoldenDefaultsHaveEveryConstant(t *testing.T) {
-	tables, err := filepath.Glob("testdata/golden/defaults.txt")
-	require.NoError(t, err)
+	tables := heads.Must(filepath.Glob("testdata/golden/defaults.txt"))(t)
 	for _, pattern := range []string{"*", "*/*"} {
-		more, err := filepath.Glob(pattern + "/testdata/golden/defaults.txt")
-		require.NoError(t, err)
+		more := heads.Must(filepath.Glob(pattern + "/testdata/golden/defaults.txt"))(t)
 		tables = append(tables, more...)
 	}
 	var folders []string
@@ -233,22 +228,19 @@ func identifiers(t *testing.T, file string) map[string]bool {
 }
 
 func parseFile(t *testing.T, file string) *ast.File {
-	f, err := parser.ParseFile(gotoken.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	require.NoError(t, err)
+	f := heads.Must(parser.ParseFile(gotoken.NewFileSet(), file, nil, parser.SkipObjectResolution))(t)
 	return f
 }
 
 // numbers returns the names of a package's constants that are neither texts nor
 // numbered by iota. Those that another package defines are its own.
 func numbers(t *testing.T, folder string) []string {
-	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	require.NoError(t, err)
 	var names []string
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_windows.go") {
+	for path, file := range heads.Sources(t, filepath.Join(folder, "*.go")) {
+		if strings.HasSuffix(path, "_windows.go") {
 			continue
 		}
-		for _, d := range parseFile(t, file).Decls {
+		for _, d := range file.Decls {
 			g, ok := d.(*ast.GenDecl)
 			if !ok || g.Tok != gotoken.CONST {
 				continue

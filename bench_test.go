@@ -14,7 +14,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -36,14 +35,8 @@ func inMemory(body []byte) *http.Client {
 }
 
 func benchDocument(b *testing.B) []byte {
-	doc, err := os.ReadFile("testdata/head_2048.json")
-	if err != nil {
-		b.Fatal(err)
-	}
-	doc = bytes.TrimSpace(doc)
-	if len(doc) != 2048 {
-		b.Fatalf("the document has %d bytes", len(doc))
-	}
+	doc := bytes.TrimSpace([]byte(readFile(b, "head_2048.json")))
+	require.Len(b, doc, 2048)
 	return doc
 }
 
@@ -60,36 +53,40 @@ func measure(b *testing.B, name string, f func() error) {
 }
 
 func benchClient(b *testing.B, answer []byte) *Client {
-	client, err := New("https://api.example.com/v1", "token", WithHTTPClient(inMemory(answer)))
-	if err != nil {
-		b.Fatal(err)
-	}
-	return client
+	return Must(New("https://api.example.com/v1", "token", WithHTTPClient(inMemory(answer))))(b)
 }
 
 func BenchmarkGet(b *testing.B) {
 	doc := benchDocument(b)
 	client, raw := benchClient(b, doc), inMemory(doc)
-	measure(b, "heads", func() error { return errorOf(client.Heads.Get(context.Background(), benchID)) })
-	measure(b, "raw", func() error { return errorOf(rawGet(raw)) })
+	measure(b, "heads", func() error { return ErrorOf(client.Heads.Get(context.Background(), benchID)) })
+	measure(b, "raw", func() error { return ErrorOf(rawGet(raw)) })
 	measure(b, "json", func() error { return json.Unmarshal(doc, new(rawHead)) })
 	measure(b, "json-Head", func() error { return json.Unmarshal(doc, new(Head)) })
 }
 
-func rawGet(client *http.Client) (*rawHead, error) {
-	req, err := http.NewRequestWithContext(context.Background(), "GET", "https://api.example.com/v1/head/"+benchID, nil)
+// rawCall is a call without this package. A body of JSON says so.
+func rawCall(client *http.Client, method, path string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(context.Background(), method, "https://api.example.com/v1/head/"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer token")
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "raw")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	return io.ReadAll(resp.Body)
+}
+
+func rawGet(client *http.Client) (*rawHead, error) {
+	body, err := rawCall(client, "GET", benchID, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -127,21 +124,7 @@ func rawPut(client *http.Client, fields *rawUpdate) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(context.Background(), "PUT", "https://api.example.com/v1/head/update", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer token")
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "raw")
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	_, err = io.ReadAll(resp.Body)
-	return err
+	return ErrorOf(rawCall(client, "PUT", "update", body))
 }
 
 // rawHead is a head as a program without this package would declare it.
@@ -248,38 +231,10 @@ func BenchmarkVerifySignature(b *testing.B) {
 		if err := VerifySignature(body, signature, testKeyA); err != nil {
 			return err
 		}
-		return errorOf(ParseEvent(body))
+		return ErrorOf(ParseEvent(body))
 	})
 	measure(b, "bare", func() error { return bareVerifyAndParse(body, signature, testKeyA) })
 }
-
-// benchEventWriter is a ResponseWriter that does no work.
-type benchEventWriter struct {
-	header http.Header
-	status int
-}
-
-func (w *benchEventWriter) Header() http.Header             { return w.header }
-func (w *benchEventWriter) Write(p []byte) (int, error)     { return len(p), nil }
-func (w *benchEventWriter) WriteHeader(status int)          { w.status = status }
-func (w *benchEventWriter) SetReadDeadline(time.Time) error { return nil }
-
-// benchEventReader is a body that can be read again.
-type benchEventReader struct {
-	body []byte
-	at   int
-}
-
-func (r *benchEventReader) Read(p []byte) (int, error) {
-	n := copy(p, r.body[r.at:])
-	r.at += n
-	if r.at == len(r.body) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
-func (r *benchEventReader) Close() error { return nil }
 
 func bareHandler(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -294,22 +249,17 @@ func bareHandler(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
+func benchHandlers(b *testing.B) map[string]http.Handler {
+	ours := Must(NewEventHandler(SharedKeys(testKeyA), func(context.Context, *Event) error { return nil }))(b)
+	return map[string]http.Handler{"handler": ours, "bare": http.HandlerFunc(bareHandler)}
+}
+
 // BenchmarkEventHandlerOnServer measures both handlers behind net/http. It sends
 // on raw connections, so the sender adds as little as possible.
 func BenchmarkEventHandlerOnServer(b *testing.B) {
-	ours, err := NewEventHandler(SharedKeys(testKeyA), func(context.Context, *Event) error { return nil })
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, row := range []struct {
-		name    string
-		handler http.Handler
-	}{
-		{"handler", ours},
-		{"bare", http.HandlerFunc(bareHandler)},
-	} {
-		b.Run(row.name, func(b *testing.B) {
-			server := httptest.NewServer(row.handler)
+	for name, handler := range benchHandlers(b) {
+		b.Run(name, func(b *testing.B) {
+			server := httptest.NewServer(handler)
 			defer server.Close()
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
@@ -363,9 +313,9 @@ var benchSession atomic.Int64
 // benchDeliver sends one new event after the other. Both sides of the comparison
 // include signing them.
 func benchDeliver(b *testing.B, h http.Handler, next func() bool) {
-	w := &benchEventWriter{header: make(http.Header)}
+	w := &SilentWriter{Headers: make(http.Header)}
 	body := benchEventBody(0)
-	reader := &benchEventReader{body: body}
+	reader := BenchBody{bytes.NewReader(body)}
 	signature := []string{""}
 	r := &http.Request{
 		Method:        http.MethodPost,
@@ -376,34 +326,24 @@ func benchDeliver(b *testing.B, h http.Handler, next func() bool) {
 	for next() {
 		numberBenchEvent(body)
 		signature[0] = Sign(body, testKeyA)
-		reader.at = 0
+		reader.Reset(body)
 		h.ServeHTTP(w, r)
-		if w.status != http.StatusOK {
-			b.Errorf("answered %d", w.status)
+		if w.Status != http.StatusOK {
+			b.Errorf("answered %d", w.Status)
 			return
 		}
 	}
 }
 
 func BenchmarkEventHandler(b *testing.B) {
-	ours, err := NewEventHandler(SharedKeys(testKeyA), func(context.Context, *Event) error { return nil })
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, row := range []struct {
-		name    string
-		handler http.Handler
-	}{
-		{"handler", ours},
-		{"bare", http.HandlerFunc(bareHandler)},
-	} {
-		b.Run(row.name+"/serial", func(b *testing.B) {
+	for name, handler := range benchHandlers(b) {
+		b.Run(name+"/serial", func(b *testing.B) {
 			b.ReportAllocs()
-			benchDeliver(b, row.handler, b.Loop)
+			benchDeliver(b, handler, b.Loop)
 		})
-		b.Run(row.name+"/parallel", func(b *testing.B) {
+		b.Run(name+"/parallel", func(b *testing.B) {
 			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) { benchDeliver(b, row.handler, pb.Next) })
+			b.RunParallel(func(pb *testing.PB) { benchDeliver(b, handler, pb.Next) })
 		})
 	}
 }
@@ -416,8 +356,7 @@ func TestVerifyAndParseAllocateLittle(t *testing.T) {
 	signature := Sign(body, testKeyA)
 	verifyAndParse := func() {
 		require.NoError(t, VerifySignature(body, signature, testKeyA))
-		_, err := ParseEvent(body)
-		require.NoError(t, err)
+		Must(ParseEvent(body))(t)
 	}
 	assert.LessOrEqual(t, testing.AllocsPerRun(1000, verifyAndParse), 14.0)
 	assert.LessOrEqual(t, bytesPerRun(1000, verifyAndParse), uint64(700))

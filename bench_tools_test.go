@@ -9,22 +9,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/headsapi/heads-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// silentWriter is a ResponseWriter that does no work.
-type silentWriter struct{ header http.Header }
-
-func (w *silentWriter) Header() http.Header         { return w.header }
-func (w *silentWriter) Write(p []byte) (int, error) { return len(p), nil }
-func (w *silentWriter) WriteHeader(int)             {}
-
-// SetReadDeadline is what the ResponseWriter of a server has, too.
-func (w *silentWriter) SetReadDeadline(time.Time) error { return nil }
 
 // oneToolCall returns a function that makes the call in body. The function itself
 // allocates twice.
@@ -48,11 +37,11 @@ func oneToolFuncCall(tb testing.TB, body []byte) func() {
 
 func callOf(h http.Handler, body []byte) func() {
 	request := httptest.NewRequest(http.MethodPost, "/"+toolToken+"/get_weather", nil)
-	w := &silentWriter{http.Header{}}
+	w := &heads.SilentWriter{Headers: http.Header{}}
 	return func() {
 		// The handler wraps the body, so each call needs its own.
 		r := *request
-		r.Body = benchBody{bytes.NewReader(body)}
+		r.Body = heads.BenchBody{bytes.NewReader(body)}
 		h.ServeHTTP(w, &r)
 	}
 }
@@ -60,7 +49,7 @@ func callOf(h http.Handler, body []byte) func() {
 // BenchmarkToolHandler measures one call, and json.Unmarshal of the same body for
 // comparison.
 func BenchmarkToolHandler(b *testing.B) {
-	body := []byte(toolDocument(b, "call_flat.json"))
+	body := []byte(heads.ReadFile(b, "tools/call_flat.json"))
 	b.Run("handler", func(b *testing.B) {
 		call := oneToolCall(b, body)
 		b.ReportAllocs()
@@ -89,24 +78,20 @@ func BenchmarkToolHandler(b *testing.B) {
 	})
 }
 
-type benchBody struct{ *bytes.Reader }
-
-func (benchBody) Close() error { return nil }
-
 // The race detector makes sync.Pool drop items, so allocations are counted
 // without it.
 func TestToolCallAllocatesLittle(t *testing.T) {
-	call := oneToolCall(t, []byte(toolDocument(t, "call_flat.json")))
+	call := oneToolCall(t, []byte(heads.ReadFile(t, "tools/call_flat.json")))
 	assert.LessOrEqual(t, testing.AllocsPerRun(200, call), 30.0)
 }
 
 func TestAddToolFuncAllocatesNoMoreThanAddTool(t *testing.T) {
-	body := []byte(toolDocument(t, "call_flat.json"))
+	body := []byte(heads.ReadFile(t, "tools/call_flat.json"))
 	assert.LessOrEqual(t, testing.AllocsPerRun(200, oneToolFuncCall(t, body)), testing.AllocsPerRun(200, oneToolCall(t, body)))
 }
 
 func TestToolObserverAllocatesTwice(t *testing.T) {
-	body := []byte(toolDocument(t, "call_flat.json"))
+	body := []byte(heads.ReadFile(t, "tools/call_flat.json"))
 	observe := heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{
 		Start: func(ctx context.Context, _ heads.ToolCallInfo) context.Context { return ctx },
 		End:   func(context.Context, heads.ToolCallInfo) {},

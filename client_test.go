@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -46,8 +45,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 					location = row.location
 					clear(seen)
 					err := call.run(t.Context(), client)
-					var failure *Error
-					require.ErrorAs(t, err, &failure)
+					failure := As[*Error](t, err)
 					assert.Equal(t, status, failure.StatusCode)
 					assert.True(t, strings.HasPrefix(failure.Message, row.says), failure.Message)
 					assert.LessOrEqual(t, len([]rune(failure.Message)), 200)
@@ -82,8 +80,7 @@ func TestPathParametersAreEscaped(t *testing.T) {
 				server := serveWire(t, 418, "")
 				_, err := newTestClient(t, server.url+base, server.transport).HeadVisuals.Get(t.Context(), id)
 				assert.Equal(t, "GET "+base+"/head_visual/"+path+" HTTP/1.1", (<-server.requests).line)
-				var failure *Error
-				require.ErrorAs(t, err, &failure)
+				failure := As[*Error](t, err)
 				assert.Equal(t, "/head_visual/"+path, failure.Path, "without the prefix")
 			})
 		}
@@ -102,12 +99,10 @@ func TestWrongTypeInADocumentedFieldIsADecodeError(t *testing.T) {
 		t.Run(body, func(t *testing.T) {
 			client := newTestClient(t, memoryURL, newScript(answer(200, body)))
 			err := getHead(t.Context(), client)
-			var decode *DecodeError
-			require.ErrorAs(t, err, &decode)
+			As[*DecodeError](t, err)
 			require.ErrorContains(t, err, says)
 			require.ErrorContains(t, err, "the request succeeded, but its answer can't be read")
-			var mismatch *json.UnmarshalTypeError
-			require.ErrorAs(t, err, &mismatch)
+			As[*json.UnmarshalTypeError](t, err)
 			assert.NotContains(t, err.Error(), "hush-hush")
 		})
 	}
@@ -116,12 +111,10 @@ func TestWrongTypeInADocumentedFieldIsADecodeError(t *testing.T) {
 func TestDecodeErrorKeepsTheFirst4KiB(t *testing.T) {
 	long := "text " + strings.Repeat("0123456789", 1000)
 	client := newTestClient(t, memoryURL, newScript(answer(200, long)))
-	var decode *DecodeError
-	require.ErrorAs(t, getHead(t.Context(), client), &decode)
+	decode := As[*DecodeError](t, getHead(t.Context(), client))
 	assert.Equal(t, long[:4096], string(decode.Body.Bytes()))
 
-	resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
-	require.NoError(t, err)
+	resp := Must(client.Heads.setVideoStreaming(t.Context(), testHead, true))(t)
 	assert.Equal(t, long, string(resp.Body.Bytes()))
 	var v any
 	require.ErrorAs(t, resp.Decode(&v), &decode)
@@ -131,18 +124,15 @@ func TestDecodeErrorKeepsTheFirst4KiB(t *testing.T) {
 
 func TestResponseDecodes(t *testing.T) {
 	client := newTestClient(t, memoryURL, newScript(answer(200, `{"publicUrl":"https://x.example.com"}`), answer(200, "")))
-	resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
-	require.NoError(t, err)
+	resp := Must(client.Heads.setVideoStreaming(t.Context(), testHead, true))(t)
 	var v struct {
 		PublicURL string `json:"publicUrl"`
 	}
 	require.NoError(t, resp.Decode(&v))
 	assert.Equal(t, "https://x.example.com", v.PublicURL)
 
-	resp, err = client.Heads.setVideoStreaming(t.Context(), testHead, true)
-	require.NoError(t, err)
-	var decode *DecodeError
-	require.ErrorAs(t, resp.Decode(&v), &decode)
+	resp = Must(client.Heads.setVideoStreaming(t.Context(), testHead, true))(t)
+	As[*DecodeError](t, resp.Decode(&v))
 }
 
 // Buffers for answers are reused, so a call must return copies.
@@ -151,12 +141,9 @@ func TestResultsOutliveTheNextCall(t *testing.T) {
 	tr := newScript(answer(200, first), answer(400, first), answer(200, first),
 		answer(200, second), answer(200, second), answer(200, second))
 	client := newTestClient(t, memoryURL, tr)
-	resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
-	require.NoError(t, err)
-	var failure *Error
-	require.ErrorAs(t, getHead(t.Context(), client), &failure)
-	var decode *DecodeError
-	require.ErrorAs(t, getHead(t.Context(), client), &decode)
+	resp := Must(client.Heads.setVideoStreaming(t.Context(), testHead, true))(t)
+	failure := As[*Error](t, getHead(t.Context(), client))
+	decode := As[*DecodeError](t, getHead(t.Context(), client))
 	for range 3 {
 		require.Error(t, getHead(t.Context(), client))
 	}
@@ -181,11 +168,9 @@ func TestRequestID(t *testing.T) {
 			var seen []string
 			client := newTestClient(t, memoryURL, newScript(answer(200, "", row.headers...), answer(400, "", row.headers...)),
 				WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { seen = append(seen, a.RequestID) }}))
-			resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
-			require.NoError(t, err)
+			resp := Must(client.Heads.setVideoStreaming(t.Context(), testHead, true))(t)
 			assert.Equal(t, row.want, resp.RequestID)
-			var failure *Error
-			require.ErrorAs(t, getHead(t.Context(), client), &failure)
+			failure := As[*Error](t, getHead(t.Context(), client))
 			assert.Equal(t, row.want, failure.RequestID)
 			assert.Equal(t, []string{row.want, row.want}, seen)
 		})
@@ -244,23 +229,15 @@ func TestTurnsIgnoreTheCaseOfTheHeadID(t *testing.T) {
 
 func TestHeadIDMayHaveAnyCase(t *testing.T) {
 	service := newFakeAPI(t, map[string]string{"GET /head/3FA85F64-5717-4562-B3FC-2C963F66AFA6": `{"id":"` + testHead + `","name":"n"}`})
-	head, err := service.Heads.Get(t.Context(), "3FA85F64-5717-4562-B3FC-2C963F66AFA6")
-	require.NoError(t, err)
+	head := Must(service.Heads.Get(t.Context(), "3FA85F64-5717-4562-B3FC-2C963F66AFA6"))(t)
 	assert.Equal(t, "n", head.Name)
 }
 
 // declaredOperations returns the names in the package's calls of transport.NewOperation.
 func declaredOperations(t *testing.T) []string {
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
 	var names []string
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		source, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, m := range regexp.MustCompile(`NewOperation\("([^"]+)"`).FindAllSubmatch(source, -1) {
+	for path := range sources(t, "*.go") {
+		for _, m := range regexp.MustCompile(`NewOperation\("([^"]+)"`).FindAllSubmatch(Must(os.ReadFile(path))(t), -1) {
 			names = append(names, string(m[1]))
 		}
 	}
@@ -286,8 +263,7 @@ func TestUndescribedAnswersAreSuccessWhateverTheyHold(t *testing.T) {
 					}
 				}
 				tr := newScript(answer(status, body, "X-Request-Id: r-1", "X-Other: yes"))
-				resp, err := newTestClient(t, memoryURL, tr).Heads.setVideoStreaming(t.Context(), testHead, true)
-				require.NoError(t, err)
+				resp := Must(newTestClient(t, memoryURL, tr).Heads.setVideoStreaming(t.Context(), testHead, true))(t)
 				assert.Equal(t, status, resp.StatusCode)
 				assert.Equal(t, body, string(resp.Body.Bytes()))
 				assert.Equal(t, "yes", resp.Header.Get("X-Other"))
@@ -313,8 +289,7 @@ func TestDescribedAnswersMustHaveTheirShape(t *testing.T) {
 		for name, body := range bodies {
 			t.Run(op.name+" "+name, func(t *testing.T) {
 				err := op.run(t.Context(), newTestClient(t, memoryURL, newScript(answer(200, body))))
-				var wrong *DecodeError
-				require.ErrorAs(t, err, &wrong)
+				wrong := As[*DecodeError](t, err)
 				assert.Equal(t, op.operation(), wrong.Operation)
 				assert.Equal(t, body[:min(len(body), 4<<10)], string(wrong.Body.Bytes()))
 				assert.Error(t, wrong.Err)
@@ -392,8 +367,7 @@ func TestErrorsOfTheServiceNameTheOperation(t *testing.T) {
 		t.Run(op.name, func(t *testing.T) {
 			server := serveWire(t, http.StatusConflict, `{"statusCode":409,"message":"wrong order"}`)
 			err := op.run(t.Context(), server.client(t))
-			var refused *Error
-			require.ErrorAs(t, err, &refused)
+			refused := As[*Error](t, err)
 			require.ErrorIs(t, err, ErrConflict)
 			assert.Equal(t, op.operation(), refused.Operation)
 			assert.Equal(t, "wrong order", refused.Message)

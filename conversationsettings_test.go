@@ -28,8 +28,7 @@ func numberedTool(i int) heads.Tool {
 // toolNames returns the names of the tools that a head has, sorted.
 func (w *world) toolNames(t *testing.T) []string {
 	t.Helper()
-	settings, err := w.client().ConversationSettings.Get(context.Background(), w.head)
-	require.NoError(t, err)
+	settings := heads.Must(w.client().ConversationSettings.Get(context.Background(), w.head))(t)
 	names := []string{}
 	for _, tool := range settings.Tools {
 		names = append(names, tool.Name)
@@ -70,60 +69,53 @@ var turns = map[string]struct {
 
 func TestCallsOfOneHeadTakeTurns(t *testing.T) {
 	for name, turn := range turns {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.everyReadIsSlow()
-				client := w.client()
-				heads.InParallel(50, func(i int) { assert.NoError(t, turn.call(t.Context(), client, w.head, i)) })
-				if turn.done == nil {
-					assert.Len(t, w.registered(t), 1)
-					return
-				}
-				assert.Equal(t, map[string]int{http.MethodGet: 50, http.MethodPut: 50}, w.tally())
-				head, err := client.Heads.Get(t.Context(), w.head)
-				require.NoError(t, err)
-				assert.Equal(t, 50, turn.done(head), "all of them survive")
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			w.everyReadIsSlow()
+			client := w.client()
+			heads.InParallel(50, func(i int) { assert.NoError(t, turn.call(t.Context(), client, w.head, i)) })
+			if turn.done == nil {
+				assert.Len(t, w.registered(t), 1)
+				return
+			}
+			assert.Equal(t, map[string]int{http.MethodGet: 50, http.MethodPut: 50}, w.tally())
+			head := heads.Must(client.Heads.Get(t.Context(), w.head))(t)
+			assert.Equal(t, 50, turn.done(head), "all of them survive")
 		})
 	}
 }
 
 func TestCallsOfOtherHeadsDoNotWait(t *testing.T) {
 	for name, turn := range turns {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.everyReadIsSlow()
-				ids := []string{w.head, w.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})}
-				client, start := w.client(), time.Now()
-				heads.InParallel(2, func(i int) { assert.NoError(t, turn.call(t.Context(), client, ids[i], i)) })
-				assert.Equal(t, time.Duration(turn.reads)*time.Second, time.Since(start))
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			w.everyReadIsSlow()
+			ids := []string{w.head, w.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})}
+			client, start := w.client(), time.Now()
+			heads.InParallel(2, func(i int) { assert.NoError(t, turn.call(t.Context(), client, ids[i], i)) })
+			assert.Equal(t, time.Duration(turn.reads)*time.Second, time.Since(start))
 		})
 	}
 }
 
 func TestWaitForATurnEndsWithItsContext(t *testing.T) {
 	for name, turn := range turns {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.everyReadIsSlow()
-				client := w.client()
-				first := make(chan error)
-				go func() { first <- turn.call(t.Context(), client, w.head, 1) }()
-				synctest.Wait()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
-				defer cancel()
-				start := time.Now()
-				err := turn.call(ctx, client, w.head, 2)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.ErrorContains(t, err, "heads: "+name+": nothing was sent")
-				assert.Equal(t, time.Second/2, time.Since(start))
-				require.NoError(t, <-first)
-				assert.Equal(t, turn.reads, w.tally()[http.MethodGet], "of the first alone")
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			w.everyReadIsSlow()
+			client := w.client()
+			first := make(chan error)
+			go func() { first <- turn.call(t.Context(), client, w.head, 1) }()
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+			defer cancel()
+			start := time.Now()
+			err := turn.call(ctx, client, w.head, 2)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "heads: "+name+": nothing was sent")
+			assert.Equal(t, time.Second/2, time.Since(start))
+			require.NoError(t, <-first)
+			assert.Equal(t, turn.reads, w.tally()[http.MethodGet], "of the first alone")
 		})
 	}
 }
@@ -133,8 +125,7 @@ func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
 		w := newWorld(t)
 		w.everyReadIsSlow()
 		client := w.client().ConversationSettings
-		_, err := client.SetTools(t.Context(), w.head, numberedTool(0), numberedTool(1), numberedTool(2))
-		require.NoError(t, err)
+		heads.Must(client.SetTools(t.Context(), w.head, numberedTool(0), numberedTool(1), numberedTool(2)))(t)
 		changes := []func() (*heads.ConversationSettings, error){
 			func() (*heads.ConversationSettings, error) {
 				return client.PutTool(t.Context(), w.head, numberedTool(20))
@@ -143,10 +134,7 @@ func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
 				return client.RemoveTool(t.Context(), w.head, numberedTool(1).Name)
 			},
 			func() (*heads.ConversationSettings, error) {
-				return client.Modify(t.Context(), w.head, func(cs *heads.ConversationSettings) error {
-					cs.Tools = append(cs.Tools, numberedTool(30))
-					return nil
-				})
+				return client.Modify(t.Context(), w.head, heads.Edit(func(cs *heads.ConversationSettings) { cs.Tools = append(cs.Tools, numberedTool(30)) }))
 			},
 			func() (*heads.ConversationSettings, error) {
 				return client.Modify(t.Context(), w.head, func(cs *heads.ConversationSettings) error {
@@ -155,12 +143,10 @@ func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
 			},
 		}
 		heads.InParallel(len(changes), func(i int) {
-			_, err := changes[i]()
-			assert.NoError(t, err)
+			assert.NoError(t, heads.ErrorOf(changes[i]()))
 		})
 		assert.Equal(t, []string{"tool_00", "tool_02", "tool_20", "tool_30"}, w.toolNames(t))
-		settings, err := client.Get(t.Context(), w.head)
-		require.NoError(t, err)
+		settings := heads.Must(client.Get(t.Context(), w.head))(t)
 		model, _ := settings.Extra("model")
 		assert.Equal(t, `"large"`, string(model.Bytes()))
 	})
@@ -182,8 +168,7 @@ func TestSetToolsWaitsForAModifyUnderWay(t *testing.T) {
 		}()
 		<-inside
 		go func() {
-			_, err := client.SetTools(t.Context(), w.head, numberedTool(2))
-			done <- err
+			done <- heads.ErrorOf(client.SetTools(t.Context(), w.head, numberedTool(2)))
 		}()
 		synctest.Wait()
 		assert.Equal(t, map[string]int{http.MethodGet: 1}, w.tally(), "the read of Modify alone")
@@ -195,7 +180,7 @@ func TestSetToolsWaitsForAModifyUnderWay(t *testing.T) {
 }
 
 func TestFailedChangeOfSettingsLetsTheNextOneStart(t *testing.T) {
-	failures := map[string]func(*testing.T, *world, *heads.ConversationSettingsService){
+	for name, failing := range map[string]func(*testing.T, *world, *heads.ConversationSettingsService){
 		"error of the function": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			mine := errors.New("not today")
 			settings, err := client.Modify(t.Context(), w.head, func(*heads.ConversationSettings) error { return mine })
@@ -209,37 +194,28 @@ func TestFailedChangeOfSettingsLetsTheNextOneStart(t *testing.T) {
 		},
 		"refused read": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			w.Inject(headstest.Fault{Method: http.MethodGet, Status: 403, Times: 1})
-			_, err := client.PutTool(t.Context(), w.head, numberedTool(1))
-			require.ErrorIs(t, err, heads.ErrForbidden)
+			require.ErrorIs(t, heads.ErrorOf(client.PutTool(t.Context(), w.head, numberedTool(1))), heads.ErrForbidden)
 		},
 		"refused write": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			w.Inject(headstest.Fault{Method: http.MethodPut, Status: 403, Times: 1})
-			_, err := client.PutTool(t.Context(), w.head, numberedTool(1))
-			require.ErrorIs(t, err, heads.ErrForbidden)
+			require.ErrorIs(t, heads.ErrorOf(client.PutTool(t.Context(), w.head, numberedTool(1))), heads.ErrForbidden)
 		},
-	}
-	for name, failing := range failures {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				client := w.client().ConversationSettings
-				failing(t, w, client)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err := client.PutTool(ctx, w.head, numberedTool(2))
-				require.NoError(t, err)
-				assert.Equal(t, []string{"tool_02"}, w.toolNames(t))
-			})
+	} {
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			client := w.client().ConversationSettings
+			failing(t, w, client)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			heads.Must(client.PutTool(ctx, w.head, numberedTool(2)))(t)
+			assert.Equal(t, []string{"tool_02"}, w.toolNames(t))
 		})
 	}
 }
 
 // addPhrase is a change for Heads.Modify.
 func addPhrase(phrase string) func(*heads.Head) error {
-	return func(h *heads.Head) error {
-		h.Phrases = append(h.Phrases, phrase)
-		return nil
-	}
+	return heads.Edit(func(h *heads.Head) { h.Phrases = append(h.Phrases, phrase) })
 }
 
 // answering makes the emulator answer one request of a method with body, without
@@ -249,35 +225,27 @@ func (w *world) answering(method, body string) {
 }
 
 func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
-	changes := map[string]struct {
+	for name, change := range map[string]struct {
 		method string
 		call   func(*testing.T, *world, int64) error
 	}{
 		"Heads.Modify": {http.MethodPut, func(t *testing.T, w *world, _ int64) error {
-			_, err := w.client().Heads.Modify(t.Context(), w.head, addPhrase("hello"))
-			return err
+			return heads.ErrorOf(w.client().Heads.Modify(t.Context(), w.head, addPhrase("hello")))
 		}},
 		"ConversationSettings.PutTool": {http.MethodPut, func(t *testing.T, w *world, _ int64) error {
-			_, err := w.client().ConversationSettings.PutTool(t.Context(), w.head, numberedTool(1))
-			return err
+			return heads.ErrorOf(w.client().ConversationSettings.PutTool(t.Context(), w.head, numberedTool(1)))
 		}},
 		"Webhooks.Modify": {http.MethodPatch, func(t *testing.T, w *world, id int64) error {
-			_, err := w.client().Webhooks.Modify(t.Context(), id, func(hook *heads.Webhook) error {
-				hook.EndConversation = !hook.EndConversation
-				return nil
-			})
+			_, err := w.client().Webhooks.Modify(t.Context(), id, heads.Edit(func(hook *heads.Webhook) { hook.EndConversation = !hook.EndConversation }))
 			return err
 		}},
 		"Webhooks.Ensure": {http.MethodPut, func(t *testing.T, w *world, _ int64) error {
-			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
-			return err
+			return heads.ErrorOf(w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{}))
 		}},
 		"Webhooks.Ensure of other events": {http.MethodPatch, func(t *testing.T, w *world, _ int64) error {
-			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(heads.EventInactivityWarning), heads.EnsureOptions{})
-			return err
+			return heads.ErrorOf(w.client().Webhooks.Ensure(t.Context(), w.spec(heads.EventInactivityWarning), heads.EnsureOptions{}))
 		}},
-	}
-	for name, change := range changes {
+	} {
 		for _, page := range []string{"<html>canary: we are back soon</html>", `{"message":"canary"}`, `{}`, `false`, `{"id":"canary"}`} {
 			t.Run(name+" "+page, func(t *testing.T) {
 				w := newWorld(t)
@@ -353,12 +321,9 @@ func TestEnsureReadsBackARemovedDuplicateAfterAPage(t *testing.T) {
 	assert.Equal(t, []int64{twin.ID}, hook.Duplicates)
 }
 
-var maintenanceAnswers = []struct {
-	status int
-	body   string
-}{
-	{503, `busy`}, {200, `<html>We are back soon</html>`}, {429, `{"message":"slow down"}`},
-	{200, `{"message":"We are back soon"}`}, {200, `{}`}, {200, `{"data":{}}`},
+var maintenanceAnswers = []heads.Step{
+	heads.Answer(503, `busy`), heads.Answer(200, `<html>We are back soon</html>`), heads.Answer(429, `{"message":"slow down"}`),
+	heads.Answer(200, `{"message":"We are back soon"}`), heads.Answer(200, `{}`), heads.Answer(200, `{"data":{}}`),
 }
 
 // underMaintenance makes a client get every third answer from a page in place
@@ -373,8 +338,7 @@ func (w *world) underMaintenance() heads.Option {
 		if r.Body != nil {
 			r.Body.Close()
 		}
-		answer := maintenanceAnswers[n/3%int64(len(maintenanceAnswers))]
-		return reply(answer.status, answer.body)
+		return maintenanceAnswers[n/3%int64(len(maintenanceAnswers))](r)
 	})
 }
 
@@ -410,10 +374,7 @@ func (m *modelOfAHead) change(ctx context.Context, c *heads.Client, i int) error
 		if i%12 < 6 {
 			next.events = append(next.events, heads.EventEndConversation)
 		}
-		_, err = c.Webhooks.Modify(ctx, m.hook, func(w *heads.Webhook) error {
-			w.EndConversation = i%12 < 6
-			return nil
-		})
+		_, err = c.Webhooks.Modify(ctx, m.hook, heads.Edit(func(w *heads.Webhook) { w.EndConversation = i%12 < 6 }))
 	case 4:
 		if len(m.tools) > 0 {
 			next.tools = slices.Clone(m.tools[1:])
@@ -455,8 +416,7 @@ func TestHeadsHaveExactlyWhatWasReportedAsDone(t *testing.T) {
 		assert.NotZero(t, failed.Load())
 		assert.Greater(t, done.Load(), int64(80))
 		for _, want := range models {
-			head, err := w.client().Heads.Get(t.Context(), want.id)
-			require.NoError(t, err)
+			head := heads.Must(w.client().Heads.Get(t.Context(), want.id))(t)
 			assert.Equal(t, want.phrases, append([]string(nil), head.Phrases...))
 			names := []string{}
 			extra := ""
@@ -469,8 +429,7 @@ func TestHeadsHaveExactlyWhatWasReportedAsDone(t *testing.T) {
 			}
 			assert.Equal(t, append([]string{}, want.tools...), names)
 			assert.Equal(t, want.extra, extra)
-			hook, err := w.client().Webhooks.Get(t.Context(), want.hook)
-			require.NoError(t, err)
+			hook := heads.Must(w.client().Webhooks.Get(t.Context(), want.hook))(t)
 			assert.Equal(t, want.events, hook.Events())
 		}
 	})

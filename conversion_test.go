@@ -121,7 +121,7 @@ func (w *conversionWorld) spoil(r *http.Request) (*http.Response, error) {
 		w.stale--
 		body = w.legacy
 	}
-	return reply(http.StatusOK, string(body))
+	return heads.Answer(http.StatusOK, string(body))(r)
 }
 
 func (w *conversionWorld) name(r *http.Request) string {
@@ -155,15 +155,13 @@ type state struct {
 // setVoice changes the voice as another program would.
 func (w *conversionWorld) setVoice(t *testing.T, v heads.Voice) {
 	t.Helper()
-	err := w.world.client().Heads.Update(context.Background(), convertID, heads.NewHeadUpdate().Voice(v.Provider, v.ID))
-	require.NoError(t, err)
+	require.NoError(t, w.world.client().Heads.Update(context.Background(), convertID, heads.NewHeadUpdate().Voice(v.Provider, v.ID)))
 }
 
 // state reads the head as another program would.
 func (w *conversionWorld) state(t *testing.T) state {
 	t.Helper()
-	head, err := w.world.client().Heads.Get(context.Background(), convertID)
-	require.NoError(t, err)
+	head := heads.Must(w.world.client().Heads.Get(context.Background(), convertID))(t)
 	return state{head.VideoStreaming, heads.Voice{Provider: head.TTSProvider, ID: head.TTSVoice}}
 }
 
@@ -210,8 +208,8 @@ func answered(f fault, code int) fault {
 }
 
 func status(code int) striking {
-	return func(*conversionWorld, *http.Request) (*http.Response, error) {
-		return reply(code, `{"message":"made to fail"}`)
+	return func(_ *conversionWorld, r *http.Request) (*http.Response, error) {
+		return heads.Answer(code, `{"message":"made to fail"}`)(r)
 	}
 }
 
@@ -228,8 +226,8 @@ func leave(w *conversionWorld, _ *http.Request) (*http.Response, error) {
 }
 
 // breakOff returns an answer that ends before its announced length.
-func breakOff(*conversionWorld, *http.Request) (*http.Response, error) {
-	resp, err := reply(http.StatusOK, "")
+func breakOff(_ *conversionWorld, r *http.Request) (*http.Response, error) {
+	resp, err := heads.Answer(http.StatusOK, "")(r)
 	resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"id":"`), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	resp.ContentLength = 1000
 	return resp, err
@@ -239,12 +237,12 @@ func breakOff(*conversionWorld, *http.Request) (*http.Response, error) {
 // others with 409.
 func refuseRepeat(w *conversionWorld, r *http.Request) (*http.Response, error) {
 	if slices.Index(w.sent, w.sent[len(w.sent)-1]) < len(w.sent)-1 {
-		return reply(http.StatusConflict, `{"message":"that is so already"}`)
+		return heads.Answer(http.StatusConflict, `{"message":"that is so already"}`)(r)
 	}
 	if err := w.carryOut(r); err != nil {
 		return nil, err
 	}
-	return reply(http.StatusInternalServerError, "")
+	return heads.Answer(http.StatusInternalServerError, "")(r)
 }
 
 func cancelling(f fault) fault {
@@ -360,8 +358,7 @@ func convertUnder(t *testing.T, w *conversionWorld, old heads.Voice, o heads.Con
 		return nil
 	}
 	assert.Nil(t, conversion)
-	var failure *heads.ConversionError
-	require.ErrorAs(t, err, &failure)
+	failure := heads.As[*heads.ConversionError](t, err)
 	assert.Equal(t, told, failure.Done)
 	assert.Contains(t, []heads.Voice{old, newVoice}, left.voice)
 	if left.streaming {
@@ -383,8 +380,7 @@ func convertAgain(t *testing.T, w *conversionWorld) {
 	t.Helper()
 	before := w.state(t)
 	w.faults, w.stale, w.sent = nil, 0, nil
-	conversion, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
-	require.NoError(t, err)
+	conversion := heads.Must(w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice}))(t)
 	assert.Equal(t, before.streaming, conversion.AlreadyStreaming)
 	assert.Equal(t, streamURL, conversion.After.Reveal())
 	assert.Equal(t, state{true, newVoice}, w.state(t))
@@ -414,25 +410,23 @@ func TestConversionUnderFaults(t *testing.T) {
 						continue
 					}
 					name := fmt.Sprintf("%s/%s/%s/always %t", v.name, request, f.name, always)
-					t.Run(name, func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) {
-							w := newConversionWorld(t, headWith(v.old))
-							w.faults[request] = spoiling{f, 1}
-							if always {
-								w.faults[request] = spoiling{f, -1}
-							}
-							w.stale = v.stale
-							want := outcomeOf(request, f, always, v.old, v.noRollback)
-							err := convertUnder(t, w, v.old, heads.ConvertOptions{NoRollback: v.noRollback})
-							assert.Contains(t, w.sent, request)
-							assert.Equal(t, want.state, w.state(t))
-							if want.ok {
-								require.NoError(t, err)
-							} else {
-								requireFailure(t, err, f, want)
-							}
-							convertAgain(t, w)
-						})
+					heads.Bubble(t, name, func(t *testing.T) {
+						w := newConversionWorld(t, headWith(v.old))
+						w.faults[request] = spoiling{f, 1}
+						if always {
+							w.faults[request] = spoiling{f, -1}
+						}
+						w.stale = v.stale
+						want := outcomeOf(request, f, always, v.old, v.noRollback)
+						err := convertUnder(t, w, v.old, heads.ConvertOptions{NoRollback: v.noRollback})
+						assert.Contains(t, w.sent, request)
+						assert.Equal(t, want.state, w.state(t))
+						if want.ok {
+							require.NoError(t, err)
+						} else {
+							requireFailure(t, err, f, want)
+						}
+						convertAgain(t, w)
 					})
 				}
 			}
@@ -442,8 +436,7 @@ func TestConversionUnderFaults(t *testing.T) {
 
 func requireFailure(t *testing.T, err error, f fault, want outcome) {
 	t.Helper()
-	var failure *heads.ConversionError
-	require.ErrorAs(t, err, &failure)
+	failure := heads.As[*heads.ConversionError](t, err)
 	assert.Equal(t, convertID, failure.HeadID)
 	assert.Equal(t, want.step, failure.Step)
 	assert.Equal(t, want.done, namesOf(failure.Done))
@@ -481,14 +474,12 @@ func TestConversionUnderTwoFaults(t *testing.T) {
 				if tried++; !exhaustive.Takes(tried, 5) {
 					continue
 				}
-				t.Run(fmt.Sprintf("%s %s/%s %s", pair[0], first.name, pair[1], second.name), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						w := newConversionWorld(t, headWith(capableVoice))
-						w.faults[pair[0]] = spoiling{first, -1}
-						w.faults[pair[1]] = spoiling{second, -1}
-						_ = convertUnder(t, w, capableVoice, heads.ConvertOptions{})
-						convertAgain(t, w)
-					})
+				heads.Bubble(t, fmt.Sprintf("%s %s/%s %s", pair[0], first.name, pair[1], second.name), func(t *testing.T) {
+					w := newConversionWorld(t, headWith(capableVoice))
+					w.faults[pair[0]] = spoiling{first, -1}
+					w.faults[pair[1]] = spoiling{second, -1}
+					_ = convertUnder(t, w, capableVoice, heads.ConvertOptions{})
+					convertAgain(t, w)
 				})
 			}
 		}
@@ -511,30 +502,27 @@ func TestRollbackLeavesAHeadThatIsNotAsItWasLeft(t *testing.T) {
 		"another voice": {refused: before("", status(422)), theirs: &capableVoice, want: state{false, capableVoice},
 			says: `the head now has voice "en-GB-SoniaNeural" of "azure", which this conversion did not set`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(muteVoice))
-				w.faults[putSwitch], w.faults[readBack] = spoiling{row.refused, -1}, row.reads
-				if row.refused.effect {
-					w.answers[readBack] = streams
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(muteVoice))
+			w.faults[putSwitch], w.faults[readBack] = spoiling{row.refused, -1}, row.reads
+			if row.refused.effect {
+				w.answers[readBack] = streams
+			}
+			o := heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(func() {
+				if row.theirs != nil {
+					w.setVoice(t, *row.theirs)
 				}
-				o := heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(func() {
-					if row.theirs != nil {
-						w.setVoice(t, *row.theirs)
-					}
-				})}
-				_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, heads.StepEnable, failure.Step)
-				assert.False(t, failure.RolledBack)
-				assert.ErrorContains(t, failure.RollbackErr, row.says)
-				assert.ErrorContains(t, err, "; the old voice was not put back: ")
-				assert.NotContains(t, w.sent, putBack)
-				assert.Equal(t, row.want, w.state(t))
-				w.answers = nil
-				convertAgain(t, w)
-			})
+			})}
+			_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
+			failure := heads.As[*heads.ConversionError](t, err)
+			assert.Equal(t, heads.StepEnable, failure.Step)
+			assert.False(t, failure.RolledBack)
+			assert.ErrorContains(t, failure.RollbackErr, row.says)
+			assert.ErrorContains(t, err, "; the old voice was not put back: ")
+			assert.NotContains(t, w.sent, putBack)
+			assert.Equal(t, row.want, w.state(t))
+			w.answers = nil
+			convertAgain(t, w)
 		})
 	}
 }
@@ -542,31 +530,28 @@ func TestRollbackLeavesAHeadThatIsNotAsItWasLeft(t *testing.T) {
 func TestRollbackIsSettledByReading(t *testing.T) {
 	proxied := []fault{before("a proxy's 200 before the effect", status(200)), after("a proxy's 200 after the effect", status(200))}
 	for _, f := range append(proxied, faults...) {
-		t.Run(f.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(muteVoice))
-				w.faults[putSwitch] = spoiling{before("", status(422)), -1}
-				w.faults[putBack] = spoiling{f, -1}
-				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, f.effect, failure.RolledBack)
-				assert.Equal(t, f.effect, failure.RollbackErr == nil)
-				assert.Equal(t, f.effect, w.state(t).voice == muteVoice)
-				assert.ErrorIs(t, err, heads.ErrUnprocessable, "what stopped the conversion comes first")
-				if !f.effect {
-					assert.Contains(t, err.Error(), "; the old voice was not put back: ")
-				}
-				if f.final && !f.cancels {
-					assert.Equal(t, putBack, w.sent[len(w.sent)-1], "a refusal is not read again")
-				}
-			})
+		heads.Bubble(t, f.name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(muteVoice))
+			w.faults[putSwitch] = spoiling{before("", status(422)), -1}
+			w.faults[putBack] = spoiling{f, -1}
+			err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
+			failure := heads.As[*heads.ConversionError](t, err)
+			assert.Equal(t, f.effect, failure.RolledBack)
+			assert.Equal(t, f.effect, failure.RollbackErr == nil)
+			assert.Equal(t, f.effect, w.state(t).voice == muteVoice)
+			assert.ErrorIs(t, err, heads.ErrUnprocessable, "what stopped the conversion comes first")
+			if !f.effect {
+				assert.Contains(t, err.Error(), "; the old voice was not put back: ")
+			}
+			if f.final && !f.cancels {
+				assert.Equal(t, putBack, w.sent[len(w.sent)-1], "a refusal is not read again")
+			}
 		})
 	}
 }
 
 func TestConversionIsRolledBackWhenTheContextHasEnded(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		spoil   map[string]fault
 		during  time.Duration // of the caller's context; 0: cancelled at once after the voice
@@ -577,37 +562,33 @@ func TestConversionIsRolledBackWhenTheContextHasEnded(t *testing.T) {
 		{"deadline during the switch", map[string]fault{putSwitch: before("", stall)}, 5 * time.Second, 7 * time.Second, []error{context.DeadlineExceeded}},
 		{"deadline during the repeats", map[string]fault{putSwitch: before("", status(503))}, 50 * time.Millisecond, 2 * time.Second, []error{heads.ErrServer}},
 		{"deadline during the update", map[string]fault{putVoice: after("", stall)}, 5 * time.Second, 6 * time.Second, []error{context.DeadlineExceeded}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(muteVoice))
-				for request, f := range tt.spoil {
-					w.faults[request] = spoiling{f, -1}
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				o := heads.ConvertOptions{Voice: &newVoice}
-				if tt.during > 0 {
-					ctx, cancel = context.WithTimeout(t.Context(), tt.during)
-				} else {
-					o.OnStep = func(step heads.ConversionStep) {
-						if step.Name == heads.StepVoice {
-							cancel()
-						}
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(muteVoice))
+			for request, f := range tt.spoil {
+				w.faults[request] = spoiling{f, -1}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			o := heads.ConvertOptions{Voice: &newVoice}
+			if tt.during > 0 {
+				ctx, cancel = context.WithTimeout(t.Context(), tt.during)
+			} else {
+				o.OnStep = func(step heads.ConversionStep) {
+					if step.Name == heads.StepVoice {
+						cancel()
 					}
 				}
-				defer cancel()
-				start := time.Now()
-				_, err := w.client().Heads.ConvertToStreaming(ctx, convertID, o)
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.True(t, failure.RolledBack, err)
-				assert.Equal(t, state{false, muteVoice}, w.state(t))
-				assert.LessOrEqual(t, time.Since(start), tt.within)
-				for _, reason := range tt.reasons {
-					assert.ErrorIs(t, err, reason)
-				}
-			})
+			}
+			defer cancel()
+			start := time.Now()
+			_, err := w.client().Heads.ConvertToStreaming(ctx, convertID, o)
+			failure := heads.As[*heads.ConversionError](t, err)
+			assert.True(t, failure.RolledBack, err)
+			assert.Equal(t, state{false, muteVoice}, w.state(t))
+			assert.LessOrEqual(t, time.Since(start), tt.within)
+			for _, reason := range tt.reasons {
+				assert.ErrorIs(t, err, reason)
+			}
 		})
 	}
 }
@@ -650,7 +631,7 @@ func TestConversionCancelledAtAnyPointLeavesNothingHalfDone(t *testing.T) {
 
 func TestCancelledConversionReturnsWithinSettleTimeout(t *testing.T) {
 	leaves := cancelling(before("", leave))
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		leaves string // the caller, during this request
 		hangs  string // every time
@@ -664,19 +645,15 @@ func TestCancelledConversionReturnsWithinSettleTimeout(t *testing.T) {
 		{"less", putSwitch, readBack, time.Second, time.Second},
 		{"less for settling and rollback together", putSwitch, putBack, 3 * time.Second, 3 * time.Second},
 		{"more", putSwitch, putBack, time.Minute, time.Minute},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(muteVoice))
-				w.faults[tt.hangs] = spoiling{before("", stall), -1}
-				w.faults[tt.leaves] = spoiling{leaves, 1}
-				start := time.Now()
-				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{SettleTimeout: tt.settle})
-				require.ErrorIs(t, err, context.Canceled)
-				assert.LessOrEqual(t, time.Since(start), tt.within)
-				convertAgain(t, w)
-			})
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(muteVoice))
+			w.faults[tt.hangs] = spoiling{before("", stall), -1}
+			w.faults[tt.leaves] = spoiling{leaves, 1}
+			start := time.Now()
+			require.ErrorIs(t, convertUnder(t, w, muteVoice, heads.ConvertOptions{SettleTimeout: tt.settle}), context.Canceled)
+			assert.LessOrEqual(t, time.Since(start), tt.within)
+			convertAgain(t, w)
 		})
 	}
 }
@@ -698,7 +675,7 @@ func TestCancelledConversionToLegacyReturnsWithinTheDefaultSettleTimeout(t *test
 
 func TestOnStepIsCalledBeforeEveryFurtherRead(t *testing.T) {
 	lost := map[string]fault{putVoice: after("", status(500)), putSwitch: after("", status(500)), putBack: after("", status(500))}
-	tests := []struct {
+	for _, tt := range []struct {
 		name  string
 		fault string // its answer is lost
 		stale int
@@ -708,42 +685,39 @@ func TestOnStepIsCalledBeforeEveryFurtherRead(t *testing.T) {
 		{"slow switch", "", 3, "check voice enable... enable... enable... enable address"},
 		{"lost switch, slow to show", putSwitch, 2, "check voice enable... enable... enable address"},
 		{"lost switch that is never shown", putSwitch, 100, "check voice enable... enable... enable..."},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(muteVoice))
-				w.stale = tt.stale
-				if tt.fault != "" {
-					w.faults[tt.fault] = spoiling{lost[tt.fault], -1}
-				}
-				var heard []string
-				var told []heads.ConversionStep
-				o := heads.ConvertOptions{Voice: &newVoice, OnStep: func(step heads.ConversionStep) {
-					if !step.Waiting {
-						heard = append(heard, string(step.Name))
-						told = append(told, step)
-						return
-					}
-					heard = append(heard, string(step.Name)+"...")
-					assert.Contains(t, step.Detail, "reading it again in ")
-				}}
-				conversion, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
-				assert.Equal(t, strings.Fields(tt.heard), heard)
-				var failure *heads.ConversionError
-				if errors.As(err, &failure) {
-					assert.Equal(t, told, failure.Done, "without waits")
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(muteVoice))
+			w.stale = tt.stale
+			if tt.fault != "" {
+				w.faults[tt.fault] = spoiling{lost[tt.fault], -1}
+			}
+			var heard []string
+			var told []heads.ConversionStep
+			o := heads.ConvertOptions{Voice: &newVoice, OnStep: func(step heads.ConversionStep) {
+				if !step.Waiting {
+					heard = append(heard, string(step.Name))
+					told = append(told, step)
 					return
 				}
-				require.NoError(t, err)
-				assert.Equal(t, told, conversion.Steps, "without waits")
-			})
+				heard = append(heard, string(step.Name)+"...")
+				assert.Contains(t, step.Detail, "reading it again in ")
+			}}
+			conversion, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
+			assert.Equal(t, strings.Fields(tt.heard), heard)
+			var failure *heads.ConversionError
+			if errors.As(err, &failure) {
+				assert.Equal(t, told, failure.Done, "without waits")
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, told, conversion.Steps, "without waits")
 		})
 	}
 }
 
 func TestConfirmTimeoutLimitsTheReadsAfterASwitch(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		confirm time.Duration
 		hangs   int // reads; below 0: all
@@ -756,38 +730,33 @@ func TestConfirmTimeoutLimitsTheReadsAfterASwitch(t *testing.T) {
 		{"longer", time.Minute, 0, 17, 59750 * time.Millisecond},
 		{"reads that hang", 0, -1, 3, 24750 * time.Millisecond},
 		{"reads that hang for a while", 3 * time.Second, -1, 1, 3 * time.Second},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(muteVoice))
-				w.stale = 1000
-				w.faults[readBack] = spoiling{before("", stall), tt.hangs}
-				start := time.Now()
-				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{ConfirmTimeout: tt.confirm})
-				assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
-				assert.Equal(t, tt.takes, time.Since(start))
-				assert.Equal(t, slices.Repeat([]string{readBack}, tt.reads), w.sent[4:], "an accepted switch is not rolled back")
-				if tt.hangs == 0 {
-					assert.ErrorContains(t, err, fmt.Sprintf("the switch was accepted, but after %v the head does not show it yet; run the conversion again later", cmp.Or(tt.confirm, 25*time.Second)))
-				}
-				convertAgain(t, w)
-			})
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(muteVoice))
+			w.stale = 1000
+			w.faults[readBack] = spoiling{before("", stall), tt.hangs}
+			start := time.Now()
+			err := convertUnder(t, w, muteVoice, heads.ConvertOptions{ConfirmTimeout: tt.confirm})
+			assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
+			assert.Equal(t, tt.takes, time.Since(start))
+			assert.Equal(t, slices.Repeat([]string{readBack}, tt.reads), w.sent[4:], "an accepted switch is not rolled back")
+			if tt.hangs == 0 {
+				assert.ErrorContains(t, err, fmt.Sprintf("the switch was accepted, but after %v the head does not show it yet; run the conversion again later", cmp.Or(tt.confirm, 25*time.Second)))
+			}
+			convertAgain(t, w)
 		})
 	}
 }
 
 func TestReadsGoOnAfterATemporaryFailure(t *testing.T) {
 	for _, f := range []fault{before("hangs", stall), before("503", status(503)), before("cut", hangUp)} {
-		t.Run(f.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(muteVoice))
-				w.faults[readBack] = spoiling{f, 5} // more often than one call is retried
-				if f.name == "hangs" {
-					w.faults[readBack] = spoiling{f, 2}
-				}
-				assert.NoError(t, convertUnder(t, w, muteVoice, heads.ConvertOptions{}))
-			})
+		heads.Bubble(t, f.name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(muteVoice))
+			w.faults[readBack] = spoiling{f, 5} // more often than one call is retried
+			if f.name == "hangs" {
+				w.faults[readBack] = spoiling{f, 2}
+			}
+			assert.NoError(t, convertUnder(t, w, muteVoice, heads.ConvertOptions{}))
 		})
 	}
 }
@@ -803,21 +772,18 @@ func (w *conversionWorld) onVoice(do func()) func(heads.ConversionStep) {
 
 func TestConversionWithAVoiceSucceedsOnlyIfTheHeadStreamsWithIt(t *testing.T) {
 	for name, old := range map[string]heads.Voice{"voice changed": muteVoice, "voice kept": newVoice} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(old))
-				o := heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(func() { w.setVoice(t, capableVoice) })}
-				_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, heads.StepEnable, failure.Step)
-				assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
-				assert.ErrorContains(t, err, `the head has voice "en-GB-SoniaNeural" of "azure", not "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5" of "elevenlabs"`)
-				assert.NotContains(t, err.Error(), "the head has the new voice")
-				assert.NotContains(t, w.sent, putBack)
-				assert.Equal(t, state{true, capableVoice}, w.state(t))
-				convertAgain(t, w)
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(old))
+			o := heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(func() { w.setVoice(t, capableVoice) })}
+			_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
+			failure := heads.As[*heads.ConversionError](t, err)
+			assert.Equal(t, heads.StepEnable, failure.Step)
+			assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
+			assert.ErrorContains(t, err, `the head has voice "en-GB-SoniaNeural" of "azure", not "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5" of "elevenlabs"`)
+			assert.NotContains(t, err.Error(), "the head has the new voice")
+			assert.NotContains(t, w.sent, putBack)
+			assert.Equal(t, state{true, capableVoice}, w.state(t))
+			convertAgain(t, w)
 		})
 	}
 }
@@ -831,7 +797,7 @@ func TestConversionWithoutAVoiceAcceptsAnyVoice(t *testing.T) {
 }
 
 func TestPanicInOnStepRestoresTheOldVoiceAndContinues(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name       string
 		at         string // the step, with "..." while it waits
 		noRollback bool
@@ -847,47 +813,44 @@ func TestPanicInOnStepRestoresTheOldVoiceAndContinues(t *testing.T) {
 		{"waiting for a switch whose answer was lost", "enable...", false, false, state{true, newVoice}},
 		{"after the switch", "enable", false, false, state{true, newVoice}},
 		{"at the end", "address", false, false, state{true, newVoice}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(muteVoice))
-				w.faults[putSwitch] = spoiling{after("", hangUp), 4}
-				w.stale = 1
-				if tt.at == "voice..." {
-					w.faults[putVoice] = spoiling{after("", hangUp), 4}
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(muteVoice))
+			w.faults[putSwitch] = spoiling{after("", hangUp), 4}
+			w.stale = 1
+			if tt.at == "voice..." {
+				w.faults[putVoice] = spoiling{after("", hangUp), 4}
+				w.faults[checkVoice] = spoiling{before("", status(503)), 4}
+			}
+			if strings.HasSuffix(tt.name, "that waits") {
+				w.faults[putBack] = spoiling{fault{strike: func(w *conversionWorld, r *http.Request) (*http.Response, error) {
 					w.faults[checkVoice] = spoiling{before("", status(503)), 4}
+					return after("", hangUp).strike(w, r)
+				}}, 4}
+			}
+			panicked := false
+			o := heads.ConvertOptions{Voice: &newVoice, NoRollback: tt.noRollback, OnStep: func(step heads.ConversionStep) {
+				assert.False(t, panicked, "it is not called again")
+				name := string(step.Name)
+				if step.Waiting {
+					name += "..."
 				}
-				if strings.HasSuffix(tt.name, "that waits") {
-					w.faults[putBack] = spoiling{fault{strike: func(w *conversionWorld, r *http.Request) (*http.Response, error) {
-						w.faults[checkVoice] = spoiling{before("", status(503)), 4}
-						return after("", hangUp).strike(w, r)
-					}}, 4}
+				if name == tt.at {
+					if tt.theirs {
+						w.setVoice(t, capableVoice)
+					}
+					panicked = true
+					panic("of OnStep")
 				}
-				panicked := false
-				o := heads.ConvertOptions{Voice: &newVoice, NoRollback: tt.noRollback, OnStep: func(step heads.ConversionStep) {
-					assert.False(t, panicked, "it is not called again")
-					name := string(step.Name)
-					if step.Waiting {
-						name += "..."
-					}
-					if name == tt.at {
-						if tt.theirs {
-							w.setVoice(t, capableVoice)
-						}
-						panicked = true
-						panic("of OnStep")
-					}
-				}}
-				client := w.client()
-				assert.PanicsWithValue(t, "of OnStep", func() {
-					_, _ = client.Heads.ConvertToStreaming(t.Context(), convertID, o)
-				})
-				assert.Equal(t, tt.want, w.state(t))
-				w.faults, w.stale, w.sent = nil, 0, nil
-				_, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
-				assert.NoError(t, err, "the turn has ended")
+			}}
+			client := w.client()
+			assert.PanicsWithValue(t, "of OnStep", func() {
+				_, _ = client.Heads.ConvertToStreaming(t.Context(), convertID, o)
 			})
+			assert.Equal(t, tt.want, w.state(t))
+			w.faults, w.stale, w.sent = nil, 0, nil
+			_, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+			assert.NoError(t, err, "the turn has ended")
 		})
 	}
 }
@@ -908,8 +871,7 @@ func TestGoexitInOnStepRestoresTheOldVoice(t *testing.T) {
 // reasonOf returns the reason of a ConversionError.
 func reasonOf(t *testing.T, err error) heads.Reason {
 	t.Helper()
-	var failure *heads.ConversionError
-	require.ErrorAs(t, err, &failure)
+	failure := heads.As[*heads.ConversionError](t, err)
 	return failure.Reason
 }
 
@@ -933,8 +895,7 @@ func TestRefusedSwitchIsNotRolledBackWhenNothingWasChanged(t *testing.T) {
 		w := newConversionWorld(t, headWith(newVoice))
 		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
 		_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
-		var failure *heads.ConversionError
-		require.ErrorAs(t, err, &failure)
+		failure := heads.As[*heads.ConversionError](t, err)
 		assert.False(t, failure.RolledBack)
 		assert.Equal(t, []string{getHead, getVisual, putSwitch}, w.sent)
 		assert.NotContains(t, err.Error(), "old voice")
@@ -975,8 +936,7 @@ func TestConversionWaitsForItsTurnNoLongerThanItsContext(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err := client.Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{})
-			var failure *heads.ConversionError
-			require.ErrorAs(t, err, &failure)
+			failure := heads.As[*heads.ConversionError](t, err)
 			assert.Equal(t, heads.StepCheck, failure.Step)
 			assert.ErrorIs(t, err, context.DeadlineExceeded)
 		}})
@@ -988,7 +948,7 @@ func TestNewAccessURLOfAConversion(t *testing.T) {
 	const other = "https://live.example.com"
 	quoted := func(format string, address string) string { return fmt.Sprintf(format, address) }
 	found := other + publicPath + "?api_key=" + convertKey
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		answer string // to the switch
 		stale  bool   // publicUrl stays as it was
@@ -1017,32 +977,29 @@ func TestNewAccessURLOfAConversion(t *testing.T) {
 		{"the old one at the same base", "", true, chatBase, legacyURL},
 		{"none", "", true, "", ""},
 		{"none, answer with the old one", quoted("%q", legacyURL), true, "", ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var opts []headstest.Option
-				if tt.stale {
-					opts = append(opts, headstest.WithStaleAddresses())
-				}
-				w := newConversionWorld(t, headWith(newVoice), opts...)
-				w.answers[putSwitch] = tt.answer
-				client := w.client()
-				if tt.base != "" {
-					client = w.client(heads.WithAccessBases("", tt.base), heads.WithInsecureHTTP())
-				}
-				conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
-				require.NotNil(t, conversion, err)
-				assert.Equal(t, legacyURL, conversion.Before.Reveal())
-				assert.Equal(t, convertID, conversion.HeadID)
-				assert.True(t, w.state(t).streaming)
-				if tt.want == "" {
-					assertAddressMissing(t, conversion, err)
-					return
-				}
-				require.NoError(t, err)
-				assert.Equal(t, tt.want, conversion.After.Reveal())
-			})
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			var opts []headstest.Option
+			if tt.stale {
+				opts = append(opts, headstest.WithStaleAddresses())
+			}
+			w := newConversionWorld(t, headWith(newVoice), opts...)
+			w.answers[putSwitch] = tt.answer
+			client := w.client()
+			if tt.base != "" {
+				client = w.client(heads.WithAccessBases("", tt.base), heads.WithInsecureHTTP())
+			}
+			conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+			require.NotNil(t, conversion, err)
+			assert.Equal(t, legacyURL, conversion.Before.Reveal())
+			assert.Equal(t, convertID, conversion.HeadID)
+			assert.True(t, w.state(t).streaming)
+			if tt.want == "" {
+				assertAddressMissing(t, conversion, err)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, conversion.After.Reveal())
 		})
 	}
 }
@@ -1050,8 +1007,7 @@ func TestNewAccessURLOfAConversion(t *testing.T) {
 // The conversion has succeeded except for its access URL, and the error says so.
 func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error) {
 	t.Helper()
-	var failure *heads.ConversionError
-	require.ErrorAs(t, err, &failure)
+	failure := heads.As[*heads.ConversionError](t, err)
 	assert.Equal(t, heads.StepAddress, failure.Step)
 	assert.Equal(t, stepNames("check voice enable"), namesOf(failure.Done))
 	assert.Equal(t, stepNames("check voice enable"), namesOf(conversion.Steps))
@@ -1067,27 +1023,22 @@ func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error)
 
 // A proxy that is under maintenance answers 200 with a page of its own.
 func TestVoiceThatAProxyAnsweredIsReadBackBeforeTheSwitch(t *testing.T) {
-	t.Run("without effect", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newConversionWorld(t, headWith(capableVoice))
-			w.faults[putVoice] = spoiling{before("", status(200)), -1}
-			err := convertUnder(t, w, capableVoice, heads.ConvertOptions{})
-			var failure *heads.ConversionError
-			require.ErrorAs(t, err, &failure)
-			assert.Equal(t, heads.StepVoice, failure.Step)
-			assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
-			assert.ErrorContains(t, err, "a follow-up read shows that the head does not have the new voice")
-			assert.NotContains(t, w.sent, putSwitch)
-			assert.Equal(t, state{false, capableVoice}, w.state(t))
-			convertAgain(t, w)
-		})
+	heads.Bubble(t, "without effect", func(t *testing.T) {
+		w := newConversionWorld(t, headWith(capableVoice))
+		w.faults[putVoice] = spoiling{before("", status(200)), -1}
+		err := convertUnder(t, w, capableVoice, heads.ConvertOptions{})
+		failure := heads.As[*heads.ConversionError](t, err)
+		assert.Equal(t, heads.StepVoice, failure.Step)
+		assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
+		assert.ErrorContains(t, err, "a follow-up read shows that the head does not have the new voice")
+		assert.NotContains(t, w.sent, putSwitch)
+		assert.Equal(t, state{false, capableVoice}, w.state(t))
+		convertAgain(t, w)
 	})
-	t.Run("with effect", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newConversionWorld(t, headWith(capableVoice))
-			w.faults[putVoice] = spoiling{after("", status(200)), -1}
-			assert.NoError(t, convertUnder(t, w, capableVoice, heads.ConvertOptions{}))
-		})
+	heads.Bubble(t, "with effect", func(t *testing.T) {
+		w := newConversionWorld(t, headWith(capableVoice))
+		w.faults[putVoice] = spoiling{after("", status(200)), -1}
+		assert.NoError(t, convertUnder(t, w, capableVoice, heads.ConvertOptions{}))
 	})
 }
 
@@ -1099,8 +1050,7 @@ func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 		client := w.client().Heads
 		for run := range 3 {
 			conversion, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
-			var failure *heads.ConversionError
-			require.ErrorAs(t, err, &failure)
+			failure := heads.As[*heads.ConversionError](t, err)
 			assert.Equal(t, run == 0, failure.Accepted, "later runs send no switch")
 			assert.Equal(t, run > 0, conversion.AlreadyStreaming)
 			assert.Equal(t, heads.StepAddress, failure.Step)
@@ -1109,8 +1059,7 @@ func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 		}
 		w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, streamURL)
 		w.answers[getHead] = w.answers[readBack]
-		conversion, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
-		require.NoError(t, err)
+		conversion := heads.Must(client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{}))(t)
 		assert.Equal(t, streamURL, conversion.After.Reveal(), "the head shows it by now")
 	})
 }
@@ -1122,15 +1071,13 @@ func TestErrorOfAMissingAccessURLSaysWhatTheHeadShows(t *testing.T) {
 			chatBase + publicPath + "?api_key=[redacted] at another base; run the conversion again if that is the new access URL, or give the base"},
 		"none that can be read": {"https://stream.example.com/Other-1", "shows the new access URL (heads: AccessURL: publicUrl of head"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(capableVoice))
-				w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, row.shown)
-				_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
-				require.ErrorContains(t, err, row.want)
-				assert.Equal(t, heads.ReasonAddress, reasonOf(t, err))
-				assert.NotContains(t, err.Error(), "fresh")
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(capableVoice))
+			w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, row.shown)
+			_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+			require.ErrorContains(t, err, row.want)
+			assert.Equal(t, heads.ReasonAddress, reasonOf(t, err))
+			assert.NotContains(t, err.Error(), "fresh")
 		})
 	}
 }
@@ -1141,27 +1088,22 @@ func TestOldAccessURLIsRightAfterTheWayBack(t *testing.T) {
 		"by this client": func(t *testing.T, _ *conversionWorld, client *heads.HeadsService) {
 			_, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 			require.NoError(t, err, "the head shows the new one by now")
-			_, err = client.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
-			require.NoError(t, err)
+			heads.Must(client.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{}))(t)
 		},
 		"by another program": func(t *testing.T, w *conversionWorld, _ *heads.HeadsService) {
-			err := w.world.client().Heads.SetVideoStreaming(t.Context(), convertID, false)
-			require.NoError(t, err)
+			require.NoError(t, w.world.client().Heads.SetVideoStreaming(t.Context(), convertID, false))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(capableVoice))
-				client := w.client().Heads
-				w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, legacyURL)
-				_, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
-				require.ErrorContains(t, err, "neither the answer nor the head shows the new access URL")
-				delete(w.answers, readBack)
-				back(t, w, client)
-				conversion, err := client.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
-				require.NoError(t, err)
-				assert.Equal(t, legacyURL, conversion.After.Reveal())
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(capableVoice))
+			client := w.client().Heads
+			w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, legacyURL)
+			_, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+			require.ErrorContains(t, err, "neither the answer nor the head shows the new access URL")
+			delete(w.answers, readBack)
+			back(t, w, client)
+			conversion := heads.Must(client.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{}))(t)
+			assert.Equal(t, legacyURL, conversion.After.Reveal())
 		})
 	}
 }
@@ -1174,8 +1116,7 @@ func TestSecondRunFindsTheMissingAccessURL(t *testing.T) {
 		first, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
 		assertAddressMissing(t, first, err)
 		client := w.client(heads.WithAccessBases("", streamBase))
-		second, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
-		require.NoError(t, err)
+		second := heads.Must(client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice}))(t)
 		assert.True(t, second.AlreadyStreaming)
 		assert.Equal(t, streamURL, second.After.Reveal())
 	})

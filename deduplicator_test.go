@@ -17,8 +17,7 @@ var _ Deduplicator = (*MemoryDeduplicator)(nil)
 
 func mustClaim(t *testing.T, d Deduplicator, key, owner string, lease time.Duration) Claim {
 	t.Helper()
-	c, err := d.Claim(t.Context(), key, owner, lease)
-	require.NoError(t, err)
+	c := Must(d.Claim(t.Context(), key, owner, lease))(t)
 	return c
 }
 
@@ -132,8 +131,7 @@ func TestMemoryFullOfClaimsRefuses(t *testing.T) {
 		d := NewMemoryDeduplicator(2)
 		mustClaim(t, d, "1", "owner", time.Hour)
 		mustClaim(t, d, "2", "owner", time.Hour)
-		_, err := d.Claim(t.Context(), "3", "owner", time.Hour)
-		assert.Error(t, err)
+		assert.Error(t, ErrorOf(d.Claim(t.Context(), "3", "owner", time.Hour)))
 		assert.Equal(t, ClaimBusy, mustClaim(t, d, "1", "twin", time.Hour))
 		<-time.After(time.Hour)
 		assert.Equal(t, ClaimNew, mustClaim(t, d, "3", "owner", time.Hour), "expired claims make room")

@@ -11,7 +11,6 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -42,29 +41,27 @@ func TestDrippingBodyIsRefusedAfterThreeSeconds(t *testing.T) {
 		"nothing":         "",
 		"a beginning":     "{",
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newReceiver(t, nil)
-				body := &drippingBody{text: text, closed: make(chan struct{})}
-				r := signedEvent("{}", testKeyA)
-				r.Body = io.NopCloser(body)
+		Bubble(t, name, func(t *testing.T) {
+			h := newReceiver(t, nil)
+			body := &drippingBody{text: text, closed: make(chan struct{})}
+			r := signedEvent("{}", testKeyA)
+			r.Body = io.NopCloser(body)
 
-				begun := time.Now()
-				w := serveEvent(h, r)
+			begun := time.Now()
+			w := serveEvent(h, r)
 
-				assert.Equal(t, 3*time.Second, time.Since(begun))
-				assert.Equal(t, http.StatusRequestTimeout, w.Code)
-				assert.Equal(t, "close", w.Header().Get("Connection"))
-				assert.Zero(t, h.calls.Load())
-				assert.Equal(t, []DeliveryOutcome{DeliveryTooSlow}, h.outcomes())
-				close(body.closed) // as the server does with the connection
+			assert.Equal(t, 3*time.Second, time.Since(begun))
+			assert.Equal(t, http.StatusRequestTimeout, w.Code)
+			assert.Equal(t, "close", w.Header().Get("Connection"))
+			assert.Zero(t, h.calls.Load())
+			assert.Equal(t, []DeliveryOutcome{DeliveryTooSlow}, h.outcomes())
+			close(body.closed) // as the server does with the connection
 
-				// The abandoned reader must not write into a buffer that is in use.
-				for i := range 10 {
-					assert.Equal(t, 200, h.post(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA))
-					<-time.After(time.Second)
-				}
-			})
+			// The abandoned reader must not write into a buffer that is in use.
+			for i := range 10 {
+				assert.Equal(t, 200, h.post(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA))
+				<-time.After(time.Second)
+			}
 		})
 	}
 }
@@ -109,21 +106,15 @@ func TestBodyDeadlineOnRealConnections(t *testing.T) {
 			server := httptest.NewServer(wrap(h))
 			defer server.Close()
 
-			conn, err := net.Dial("tcp", server.Listener.Addr().String())
-			require.NoError(t, err)
+			conn := Must(net.Dial("tcp", server.Listener.Addr().String()))(t)
 			defer func() { _ = conn.Close() }()
-			_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n{")
-			require.NoError(t, err)
-			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			require.NoError(t, err)
-			_ = answer.Body.Close()
+			answer := SendRaw(t, conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n{")
 			assert.Equal(t, http.StatusRequestTimeout, answer.StatusCode)
 			assert.True(t, answer.Close, "the connection is not used again")
 
 			for i := range 2 { // the second on the same connection
 				r := signedEvent(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA)
-				answer, err := server.Client().Do(outgoingEvent(t, r, server.URL))
-				require.NoError(t, err)
+				answer := Must(server.Client().Do(outgoingEvent(t, r, server.URL)))(t)
 				_ = answer.Body.Close()
 				assert.Equal(t, http.StatusOK, answer.StatusCode)
 			}
@@ -154,28 +145,15 @@ func TestRefusedDeliveryDoesNotHoldItsConnection(t *testing.T) {
 			}
 			server := httptest.NewServer(h)
 			defer server.Close()
-			conn, err := net.Dial("tcp", server.Listener.Addr().String())
-			require.NoError(t, err)
+			conn := Must(net.Dial("tcp", server.Listener.Addr().String()))(t)
 			defer func() { _ = conn.Close() }()
 			require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
-			reader := bufio.NewReader(conn)
 			for range 2 {
-				_, err = io.WriteString(conn, row.method+" / HTTP/1.1\r\nHost: x\r\n\r\n")
-				require.NoError(t, err)
-				answer, err := http.ReadResponse(reader, nil)
-				require.NoError(t, err)
-				_, _ = io.Copy(io.Discard, answer.Body)
-				assert.Equal(t, row.status, answer.StatusCode)
+				assert.Equal(t, row.status, SendRaw(t, conn, row.method+" / HTTP/1.1\r\nHost: x\r\n\r\n").StatusCode)
 				<-time.After(limit * 3 / 2)
 			}
-			_, err = io.WriteString(conn, row.method+" / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n{")
-			require.NoError(t, err)
-			answer, err := http.ReadResponse(reader, nil)
-			require.NoError(t, err)
-			_, _ = io.Copy(io.Discard, answer.Body)
-			assert.Equal(t, row.status, answer.StatusCode)
-			_, err = reader.ReadByte()
-			assert.ErrorIs(t, err, io.EOF, "the server ends the connection")
+			assert.Equal(t, row.status, SendRaw(t, conn, row.method+" / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n{").StatusCode)
+			assert.ErrorIs(t, ErrorOf(conn.Read(make([]byte, 1))), io.EOF, "the server ends the connection")
 		})
 	}
 }
@@ -202,8 +180,7 @@ func TestSpaceAroundTheSignatureIsIgnored(t *testing.T) {
 			over2 := h.log.String()
 
 			raw := "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: " + fmt.Sprint(len(body)) + "\r\n" + SignatureHeader + ":" + row.value + "\r\n\r\n" + body
-			r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
-			require.NoError(t, err)
+			r = Must(http.ReadRequest(bufio.NewReader(strings.NewReader(raw))))(t)
 			assert.Equal(t, row.status, serveEvent(h, r).Code)
 			if row.status != 200 {
 				for _, reason := range []error{ErrSignatureMissing, ErrSignatureMalformed} {
@@ -229,8 +206,7 @@ func TestLimitOfAHandlerInFrontIsTooLarge(t *testing.T) {
 				if !chunked {
 					r.ContentLength = int64(len(body))
 				}
-				answer, err := server.Client().Do(r)
-				require.NoError(t, err)
+				answer := Must(server.Client().Do(r))(t)
 				_ = answer.Body.Close()
 				assert.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode)
 				assert.Zero(t, h.calls.Load())
@@ -241,7 +217,8 @@ func TestLimitOfAHandlerInFrontIsTooLarge(t *testing.T) {
 	}
 }
 
-func TestHandlerServesHTTP2(t *testing.T) {
+// Over HTTP/2 the requests of all senders behind a proxy may share one connection.
+func TestRefusedBodyLeavesAnHTTP2ConnectionOpen(t *testing.T) {
 	t.Parallel()
 	h := newReceiver(t, nil)
 	h.bodyTimeout = 250 * time.Millisecond
@@ -249,53 +226,31 @@ func TestHandlerServesHTTP2(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-
-	answer, err := server.Client().Do(outgoingEvent(t, signedEvent(recentEventBody(testHeadA, "s"), testKeyA), server.URL))
-	require.NoError(t, err)
-	_ = answer.Body.Close()
-	assert.Equal(t, 2, answer.ProtoMajor)
-	assert.Equal(t, http.StatusOK, answer.StatusCode)
-
-	stalled, write := io.Pipe()
-	defer func() { _ = write.Close() }()
-	r := outgoingEvent(t, signedEvent("{}", testKeyA), server.URL)
-	r.Body, r.ContentLength = stalled, -1
-	answer, err = server.Client().Do(r)
-	require.NoError(t, err)
-	_ = answer.Body.Close()
-	assert.Equal(t, http.StatusRequestTimeout, answer.StatusCode)
-}
-
-// Over HTTP/2 the requests of all senders behind a proxy may share one connection.
-func TestRefusedBodyLeavesAnHTTP2ConnectionOpen(t *testing.T) {
-	t.Parallel()
-	h := newReceiver(t, nil)
-	server := httptest.NewUnstartedServer(h)
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	defer server.Close()
 	var reused []bool
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = append(reused, info.Reused) }}
+	stalled, write := io.Pipe()
+	defer func() { _ = write.Close() }()
 	for _, row := range []struct {
-		body   string
+		body   io.ReadCloser
 		status int
-	}{{strings.Repeat("x", 65<<10), 413}, {recentEventBody(testHeadA, "s"), 200}} {
-		r := outgoingEvent(t, signedEvent(row.body, testKeyA), server.URL)
-		answer, err := server.Client().Do(r.WithContext(httptrace.WithClientTrace(t.Context(), trace)))
-		require.NoError(t, err)
+	}{{io.NopCloser(strings.NewReader(strings.Repeat("x", 65<<10))), 413}, {nil, 200}, {stalled, 408}} {
+		r := outgoingEvent(t, signedEvent(recentEventBody(testHeadA, "s"), testKeyA), server.URL)
+		if row.body != nil {
+			r.Body = row.body
+		}
+		answer := Must(server.Client().Do(r.WithContext(httptrace.WithClientTrace(t.Context(), trace))))(t)
 		_, _ = io.Copy(io.Discard, answer.Body)
 		_ = answer.Body.Close()
 		assert.Equal(t, row.status, answer.StatusCode)
 		assert.Equal(t, 2, answer.ProtoMajor)
 	}
-	assert.Equal(t, []bool{false, true}, reused)
+	assert.Equal(t, []bool{false, true, true}, reused)
 }
 
 // outgoingEvent turns a request for a server into one that a client can send.
 func outgoingEvent(t *testing.T, r *http.Request, url string) *http.Request {
 	t.Helper()
-	out, err := http.NewRequestWithContext(t.Context(), r.Method, url, r.Body)
-	require.NoError(t, err)
+	out := Must(http.NewRequestWithContext(t.Context(), r.Method, url, r.Body))(t)
 	out.Header = r.Header
 	return out
 }

@@ -14,12 +14,11 @@ import (
 func TestDoSendsWhatItIsGiven(t *testing.T) {
 	tr := newScript(answer(201, `{"id":7}`, "X-Request-Id: r-1"))
 	client := newTestClient(t, memoryURL, tr)
-	response, err := client.Do(t.Context(), Request{
+	response := Must(client.Do(t.Context(), Request{
 		Method: "POST", Path: "/voice/a%2Fb", Query: url.Values{"q": {"x y"}},
 		Body:   map[string]string{"name": "a<b"},
 		Header: http.Header{"x-trace": {"1"}},
-	})
-	require.NoError(t, err)
+	}))(t)
 	assert.Equal(t, 201, response.StatusCode)
 	assert.JSONEq(t, `{"id":7}`, string(response.Body.Bytes()))
 	assert.Equal(t, "r-1", response.RequestID)
@@ -52,8 +51,7 @@ func TestDoSendsBytesAsTheyAre(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr := newScript(answer(204, ""))
-			_, err := newTestClient(t, memoryURL, tr).Do(t.Context(), Request{Method: "PUT", Path: "/x", Body: row.body})
-			require.NoError(t, err)
+			Must(newTestClient(t, memoryURL, tr).Do(t.Context(), Request{Method: "PUT", Path: "/x", Body: row.body}))(t)
 			assert.Equal(t, row.sent, tr.bodies[0])
 			assert.Equal(t, row.sent != "", tr.requests[0].Header.Get("Content-Type") != "")
 		})
@@ -62,11 +60,10 @@ func TestDoSendsBytesAsTheyAre(t *testing.T) {
 
 func TestDoReplacesAcceptAndContentType(t *testing.T) {
 	tr := newScript(answer(500, ""), answer(200, ""))
-	_, err := newTestClient(t, memoryURL, tr).Do(t.Context(), Request{
+	Must(newTestClient(t, memoryURL, tr).Do(t.Context(), Request{
 		Method: "PUT", Path: "/audio", Body: []byte("RIFF"),
 		Header: http.Header{"Accept": {"text/plain"}, "content-type": {"audio/wav"}},
-	})
-	require.NoError(t, err)
+	}))(t)
 	for _, sent := range tr.requests {
 		assert.Equal(t, []string{"text/plain"}, sent.Header["Accept"])
 		assert.Equal(t, []string{"audio/wav"}, sent.Header["Content-Type"])
@@ -86,8 +83,7 @@ func TestDoRetriesByMethod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tr := newScript(answer(500, ""))
 			row.request.Path = "/x"
-			_, err := newTestClient(t, memoryURL, tr).Do(t.Context(), row.request)
-			require.ErrorIs(t, err, ErrServer)
+			require.ErrorIs(t, ErrorOf(newTestClient(t, memoryURL, tr).Do(t.Context(), row.request)), ErrServer)
 			assert.Equal(t, row.attempts, tr.sent())
 		})
 	}
@@ -97,9 +93,7 @@ func TestDoLabelsItsAttempts(t *testing.T) {
 	for given, want := range map[string]string{"": "other", "/voice/{id}": "/voice/{id}"} {
 		var seen Attempt
 		client := newTestClient(t, memoryURL, newScript(answer(404, "")), WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { seen = a }}))
-		_, err := client.Do(t.Context(), Request{Method: "GET", Path: "/voice/7", Route: given})
-		var refusal *Error
-		require.ErrorAs(t, err, &refusal)
+		refusal := As[*Error](t, ErrorOf(client.Do(t.Context(), Request{Method: "GET", Path: "/voice/7", Route: given})))
 		assert.Equal(t, "/voice/7", refusal.Path)
 		assert.Equal(t, "Client.Do", seen.Operation)
 		assert.Equal(t, want, seen.Route)

@@ -27,12 +27,10 @@ var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 // it.
 func TestSnippetsArePartsOfExamples(t *testing.T) {
 	bodies := exampleBodies(t)
-	pages, err := filepath.Glob("docs/*.md")
-	require.NoError(t, err)
+	pages := heads.Must(filepath.Glob("docs/*.md"))(t)
 	found := 0
 	for _, page := range append(pages, "README.md") {
-		text, err := os.ReadFile(page)
-		require.NoError(t, err)
+		text := heads.Must(os.ReadFile(page))(t)
 		for _, block := range goBlock.FindAllSubmatch(text, -1) {
 			if bytes.HasPrefix(block[1], []byte("package main")) {
 				continue // scripts/pages.sh runs it
@@ -46,24 +44,21 @@ func TestSnippetsArePartsOfExamples(t *testing.T) {
 }
 
 func TestPackageSnippetIsPartOfAnExample(t *testing.T) {
-	file, err := parser.ParseFile(gotoken.NewFileSet(), "doc.go", nil, parser.ParseComments)
-	require.NoError(t, err)
+	file := heads.Must(parser.ParseFile(gotoken.NewFileSet(), "doc.go", nil, parser.ParseComments))(t)
 	snippet := regexp.MustCompile(`(?m)^\t.*\n`).FindAllString(file.Doc.Text(), -1)
 	require.NotEmpty(t, snippet)
 	assert.True(t, contains(exampleBodies(t), normalize(strings.Join(snippet, ""))))
 }
 
 func TestVersionIsTheTopEntryOfTheChangelog(t *testing.T) {
-	text, err := os.ReadFile("CHANGELOG.md")
-	require.NoError(t, err)
+	text := heads.Must(os.ReadFile("CHANGELOG.md"))(t)
 	entries := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(string(text))
 	require.NotNil(t, entries)
 	assert.Equal(t, heads.Version, entries[1])
 }
 
 func TestEventOfTheWebhooksPageIsSigned(t *testing.T) {
-	page, err := os.ReadFile("docs/webhooks.md")
-	require.NoError(t, err)
+	page := heads.Must(os.ReadFile("docs/webhooks.md"))(t)
 	event := regexp.MustCompile("(?s)```json\n(.*?)\n```").FindSubmatch(page)
 	signature := regexp.MustCompile(`(?m)^X-Signature-256: (\w+)$`).FindSubmatch(page)
 	require.NotNil(t, event)
@@ -72,18 +67,15 @@ func TestEventOfTheWebhooksPageIsSigned(t *testing.T) {
 }
 
 func TestReadmeSaysHowToGetEveryModule(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
+	readme := heads.Must(os.ReadFile("README.md"))(t)
 	modules := []string{"go.mod"}
 	for _, pattern := range []string{"*/go.mod", "cmd/*/go.mod"} {
-		found, err := filepath.Glob(pattern)
-		require.NoError(t, err)
+		found := heads.Must(filepath.Glob(pattern))(t)
 		modules = append(modules, found...)
 	}
 	assert.Greater(t, len(modules), 5)
 	for _, file := range modules {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+		text := heads.Must(os.ReadFile(file))(t)
 		module := regexp.MustCompile(`(?m)^module (\S+)`).FindSubmatch(text)[1]
 		assert.Regexp(t, "(?m)^\\|.*`go (get|install) "+regexp.QuoteMeta(string(module))+"(@latest)?`", string(readme))
 	}
@@ -106,8 +98,7 @@ func TestExamplesPageListsEveryExample(t *testing.T) {
 		return nil
 	}))
 	assert.Greater(t, len(folders), 11)
-	text, err := os.ReadFile("examples/README.md")
-	require.NoError(t, err)
+	text := heads.Must(os.ReadFile("examples/README.md"))(t)
 	var listed []string
 	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindString(string(text))
 	for _, row := range regexp.MustCompile(`(?m)^\| \[.*`).FindAllString(string(text), -1) {
@@ -120,34 +111,22 @@ func TestExamplesPageListsEveryExample(t *testing.T) {
 }
 
 func contains(bodies []string, snippet string) bool {
-	for _, body := range bodies {
-		if strings.Contains(body, snippet) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(bodies, func(body string) bool { return strings.Contains(body, snippet) })
 }
 
 // exampleBodies returns the bodies of all examples and of the functions that they
 // call, without indentation.
 func exampleBodies(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("*_test.go")
-	require.NoError(t, err)
-	nested, err := filepath.Glob("*/*_test.go") // of the other packages and modules
-	require.NoError(t, err)
-	deeper, err := filepath.Glob("*/*/*_test.go")
-	require.NoError(t, err)
-	deepest, err := filepath.Glob("*/examples/*/*_test.go")
-	require.NoError(t, err)
-	files = slices.Concat(files, nested, deeper, deepest)
+	var files []string
+	for _, pattern := range []string{"*_test.go", "*/*_test.go", "*/*/*_test.go", "*/examples/*/*_test.go"} {
+		files = append(files, heads.Must(filepath.Glob(pattern))(t)...)
+	}
 	var bodies []string
 	for _, name := range files {
-		source, err := os.ReadFile(name)
-		require.NoError(t, err)
+		source := heads.Must(os.ReadFile(name))(t)
 		fset := gotoken.NewFileSet()
-		file, err := parser.ParseFile(fset, name, source, parser.ParseComments)
-		require.NoError(t, err)
+		file := heads.Must(parser.ParseFile(fset, name, source, parser.ParseComments))(t)
 		for _, example := range doc.Examples(file) {
 			from, to := example.Code.Pos(), example.Code.End()
 			if block, ok := example.Code.(*ast.BlockStmt); ok {
@@ -164,11 +143,9 @@ func exampleBodies(t *testing.T) []string {
 			}
 		}
 	}
-	programs, err := filepath.Glob("*/examples/*/*.go")
-	require.NoError(t, err)
+	programs := heads.Must(filepath.Glob("*/examples/*/*.go"))(t)
 	for _, name := range programs {
-		source, err := os.ReadFile(name)
-		require.NoError(t, err)
+		source := heads.Must(os.ReadFile(name))(t)
 		bodies = append(bodies, normalize(string(source)))
 	}
 	return bodies
@@ -245,8 +222,7 @@ func TestNestedModulesImportNoInternalPackage(t *testing.T) {
 // exists.
 func TestNestedModulesRequireTheVersionOfTheRoot(t *testing.T) {
 	for _, dir := range []string{"inbox", "headsmcp", "headsotel", "headsredis", filepath.Join("cmd", "headsctl")} {
-		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		require.NoError(t, err)
+		text := heads.Must(os.ReadFile(filepath.Join(dir, "go.mod")))(t)
 		required := regexp.MustCompile(`(?m)^(?:require)?\s*github\.com/headsapi/heads-go (\S+)$`).FindAllStringSubmatch(string(text), -1)
 		if assert.Len(t, required, 1, dir) {
 			assert.Equal(t, "v"+heads.Version, required[0][1], dir)
@@ -256,17 +232,14 @@ func TestNestedModulesRequireTheVersionOfTheRoot(t *testing.T) {
 }
 
 func TestScriptsForgetTheVariablesOfGitAndCDPATH(t *testing.T) {
-	files, err := filepath.Glob("scripts/*.sh")
-	require.NoError(t, err)
-	names, err := exec.Command("git", "rev-parse", "--local-env-vars").Output()
-	require.NoError(t, err)
+	files := heads.Must(filepath.Glob("scripts/*.sh"))(t)
+	names := heads.Must(exec.Command("git", "rev-parse", "--local-env-vars").Output())(t)
 	variables := append(strings.Fields(string(names)), "CDPATH")
 	for _, file := range append(files, ".ci/run") {
 		if file == "scripts/modules.sh" {
 			continue // is sourced by the others
 		}
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+		text := heads.Must(os.ReadFile(file))(t)
 		begin, _, found := strings.Cut(string(text), "\ncd ")
 		if !found || strings.Contains(begin, "\nhere=") {
 			begin, _, _ = strings.Cut(string(text), "\nhere=")

@@ -112,18 +112,16 @@ func TestLeaseIsTheTimeoutPlusFiveSeconds(t *testing.T) {
 		{"with another age", 9 * time.Second, 3*time.Hour + time.Minute, []EventHandlerOption{WithMaxAge(2*time.Hour, time.Hour)}},
 		{"with the longest age", 9 * time.Second, 1<<63 - 1, []EventHandlerOption{WithMaxAge(1<<63-1, 1<<63-1)}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := newSharedStore()
-				h := newReceiver(t, after(0), append(row.opts, WithDeduplicator(store))...)
-				require.Equal(t, 200, h.event("s"))
-				require.NoError(t, h.Shutdown(t.Context()))
-				require.Equal(t, []string{"claim", "done"}, store.methods())
-				assert.Equal(t, row.lease, store.calls[0].lease)
-				assert.Equal(t, row.memory, store.calls[1].lease)
-				assert.Equal(t, row.memory, h.Memory())
-				assert.Equal(t, store.calls[0].owner, store.calls[1].owner)
-			})
+		Bubble(t, row.name, func(t *testing.T) {
+			store := newSharedStore()
+			h := newReceiver(t, after(0), append(row.opts, WithDeduplicator(store))...)
+			require.Equal(t, 200, h.event("s"))
+			require.NoError(t, h.Shutdown(t.Context()))
+			require.Equal(t, []string{"claim", "done"}, store.methods())
+			assert.Equal(t, row.lease, store.calls[0].lease)
+			assert.Equal(t, row.memory, store.calls[1].lease)
+			assert.Equal(t, row.memory, h.Memory())
+			assert.Equal(t, store.calls[0].owner, store.calls[1].owner)
 		})
 	}
 }
@@ -189,21 +187,19 @@ func TestFailingRenewalIsRetriedBeforeTheLeaseEnds(t *testing.T) {
 func TestNoEventIsLostWhileTheStoreIsDown(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		for _, away := range []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second} {
-			t.Run(fmt.Sprint(away, " applied ", applied), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					begun := time.Now()
-					store := newSharedStore()
-					store.applied = applied
-					store.trouble = func(context.Context, string) error {
-						if time.Since(begun) < away {
-							return errors.New("the store is away")
-						}
-						return nil
+			Bubble(t, fmt.Sprint(away, " applied ", applied), func(t *testing.T) {
+				begun := time.Now()
+				store := newSharedStore()
+				store.applied = applied
+				store.trouble = func(context.Context, string) error {
+					if time.Since(begun) < away {
+						return errors.New("the store is away")
 					}
-					h := newReceiver(t, nil, WithDeduplicator(store))
-					assert.Equal(t, 200, deliverLikeTheService(h, recentEventBody(testHeadA, "s"), 0))
-					assert.EqualValues(t, 1, h.calls.Load())
-				})
+					return nil
+				}
+				h := newReceiver(t, nil, WithDeduplicator(store))
+				assert.Equal(t, 200, deliverLikeTheService(h, recentEventBody(testHeadA, "s"), 0))
+				assert.EqualValues(t, 1, h.calls.Load())
 			})
 		}
 	}
@@ -230,31 +226,29 @@ func TestAmbiguousClaimIsReleased(t *testing.T) {
 		"panics":      func(context.Context) error { panic("connection lost") },
 		"claims late": func(context.Context) error { <-time.After(7 * time.Second); return nil },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := newSharedStore()
-				store.applied = true
-				store.trouble = func(ctx context.Context, method string) (err error) {
-					if method == "claim" {
-						return trouble(ctx)
-					}
-					return nil
+		Bubble(t, name, func(t *testing.T) {
+			store := newSharedStore()
+			store.applied = true
+			store.trouble = func(ctx context.Context, method string) (err error) {
+				if method == "claim" {
+					return trouble(ctx)
 				}
-				h := newReceiver(t, nil, WithDeduplicator(store))
-				begun := time.Now()
-				body := recentEventBody(testHeadA, "s")
-				assert.NotEqual(t, 200, h.post(body, testKeyA))
-				assert.LessOrEqual(t, time.Since(begun), 4900*time.Millisecond)
-				require.NoError(t, h.Shutdown(t.Context()))
-				methods := store.methods()
-				assert.Equal(t, "release", methods[len(methods)-1])
-				assert.Zero(t, h.calls.Load())
+				return nil
+			}
+			h := newReceiver(t, nil, WithDeduplicator(store))
+			begun := time.Now()
+			body := recentEventBody(testHeadA, "s")
+			assert.NotEqual(t, 200, h.post(body, testKeyA))
+			assert.LessOrEqual(t, time.Since(begun), 4900*time.Millisecond)
+			require.NoError(t, h.Shutdown(t.Context()))
+			methods := store.methods()
+			assert.Equal(t, "release", methods[len(methods)-1])
+			assert.Zero(t, h.calls.Load())
 
-				store.trouble = nil
-				next := newReceiver(t, nil, WithDeduplicator(store))
-				assert.Equal(t, 200, next.post(body, testKeyA))
-				assert.Less(t, time.Since(begun), 9*time.Second, "the lease had not ended")
-			})
+			store.trouble = nil
+			next := newReceiver(t, nil, WithDeduplicator(store))
+			assert.Equal(t, 200, next.post(body, testKeyA))
+			assert.Less(t, time.Since(begun), 9*time.Second, "the lease had not ended")
 		})
 	}
 }
@@ -288,24 +282,20 @@ func TestFailingDoneAndReleaseAreRetried(t *testing.T) {
 		{"release", 503, errors.New("failed"), ClaimNew},
 	} {
 		for failures, within := range map[int]time.Duration{3: time.Second, 15: 8 * time.Second} {
-			t.Run(fmt.Sprint(row.method, " ", failures), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := newSharedStore()
-					store.trouble = failing(row.method, failures)
-					h := newReceiver(t, returning(row.result), WithDeduplicator(store))
-					body := recentEventBody(testHeadA, "s")
-					begun := time.Now()
-					assert.Equal(t, row.status, h.post(body, testKeyA))
-					assert.LessOrEqual(t, time.Since(begun), time.Second, "the answer does not wait for long")
-					require.NoError(t, h.Shutdown(t.Context()), "Shutdown waits for the store")
-					assert.Less(t, time.Since(begun), within)
-					e, err := ParseEvent([]byte(body))
-					require.NoError(t, err)
-					store.trouble = nil
-					claim, err := store.Claim(t.Context(), e.Key(), "next", time.Second)
-					require.NoError(t, err)
-					assert.Equal(t, row.next, claim)
-				})
+			Bubble(t, fmt.Sprint(row.method, " ", failures), func(t *testing.T) {
+				store := newSharedStore()
+				store.trouble = failing(row.method, failures)
+				h := newReceiver(t, returning(row.result), WithDeduplicator(store))
+				body := recentEventBody(testHeadA, "s")
+				begun := time.Now()
+				assert.Equal(t, row.status, h.post(body, testKeyA))
+				assert.LessOrEqual(t, time.Since(begun), time.Second, "the answer does not wait for long")
+				require.NoError(t, h.Shutdown(t.Context()), "Shutdown waits for the store")
+				assert.Less(t, time.Since(begun), within)
+				e := Must(ParseEvent([]byte(body)))(t)
+				store.trouble = nil
+				claim := Must(store.Claim(t.Context(), e.Key(), "next", time.Second))(t)
+				assert.Equal(t, row.next, claim)
 			})
 		}
 	}
@@ -351,17 +341,15 @@ func TestFailingStore(t *testing.T) {
 		{"release fails", troubled("release", fails), broken, 503, DeliveryFailed, 1},
 		{"release panics", troubled("release", panics), broken, 503, DeliveryFailed, 1},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newReceiver(t, returning(row.handle), WithDeduplicator(row.store))
-				assert.Equal(t, row.status, h.event("s"))
-				require.NoError(t, h.Shutdown(t.Context()))
-				assert.Equal(t, row.runs, h.calls.Load())
-				assert.Equal(t, []DeliveryOutcome{row.outcome}, h.outcomes())
-				if !strings.HasPrefix(row.name, "claim is ") {
-					assert.Contains(t, h.log.String(), "the store is broken", "it is logged")
-				}
-			})
+		Bubble(t, row.name, func(t *testing.T) {
+			h := newReceiver(t, returning(row.handle), WithDeduplicator(row.store))
+			assert.Equal(t, row.status, h.event("s"))
+			require.NoError(t, h.Shutdown(t.Context()))
+			assert.Equal(t, row.runs, h.calls.Load())
+			assert.Equal(t, []DeliveryOutcome{row.outcome}, h.outcomes())
+			if !strings.HasPrefix(row.name, "claim is ") {
+				assert.Contains(t, h.log.String(), "the store is broken", "it is logged")
+			}
 		})
 	}
 }
@@ -458,22 +446,19 @@ func TestAnswerIsSentInTimeWhateverTheStoreDoes(t *testing.T) {
 // the key, so the last one is answered after the lease has ended.
 func TestEventOfACrashedReceiverIsHandled(t *testing.T) {
 	for _, spacing := range []time.Duration{0, 100 * time.Millisecond, time.Second, 10 * time.Second} {
-		t.Run(fmt.Sprint(spacing), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := newSharedStore()
-				body := recentEventBody(testHeadA, "s")
-				e, err := ParseEvent([]byte(body))
-				require.NoError(t, err)
-				mustClaim(t, store, e.Key(), "crashed", 9*time.Second)
-				h := newReceiver(t, nil, WithDeduplicator(store))
-				status := 0
-				for n := 0; n < 3 && status != 200; n++ {
-					<-time.After(spacing << n)
-					status = h.post(body, testKeyA)
-				}
-				assert.Equal(t, 200, status)
-				assert.EqualValues(t, 1, h.calls.Load())
-			})
+		Bubble(t, fmt.Sprint(spacing), func(t *testing.T) {
+			store := newSharedStore()
+			body := recentEventBody(testHeadA, "s")
+			e := Must(ParseEvent([]byte(body)))(t)
+			mustClaim(t, store, e.Key(), "crashed", 9*time.Second)
+			h := newReceiver(t, nil, WithDeduplicator(store))
+			status := 0
+			for n := 0; n < 3 && status != 200; n++ {
+				<-time.After(spacing << n)
+				status = h.post(body, testKeyA)
+			}
+			assert.Equal(t, 200, status)
+			assert.EqualValues(t, 1, h.calls.Load())
 		})
 	}
 }
@@ -502,8 +487,7 @@ func TestDeliveryWithoutTheClaimRenewsNothing(t *testing.T) {
 		h := newReceiver(t, after(0), WithDeduplicator(store))
 		busy, done := recentEventBody(testHeadA, "busy"), recentEventBody(testHeadA, "done")
 		for _, body := range []string{busy, done} {
-			e, err := ParseEvent([]byte(body))
-			require.NoError(t, err)
+			e := Must(ParseEvent([]byte(body)))(t)
 			mustClaim(t, store.Deduplicator, e.Key(), "twin", time.Minute)
 			if body == done {
 				require.NoError(t, store.Deduplicator.Done(t.Context(), e.Key(), "twin", time.Minute))

@@ -47,7 +47,7 @@ func serveEvent(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 type receiver struct {
 	*EventHandler
 	calls atomic.Int32
-	log   syncBuffer
+	log   SyncBuffer
 
 	mu   sync.Mutex
 	seen []DeliveryInfo
@@ -71,15 +71,13 @@ func newReceiverOf(t *testing.T, keys KeySource, handle func(context.Context, *E
 			r.seen = append(r.seen, info)
 		}}),
 	}
-	var err error
-	r.EventHandler, err = NewEventHandler(keys, func(ctx context.Context, e *Event) error {
+	r.EventHandler = Must(NewEventHandler(keys, func(ctx context.Context, e *Event) error {
 		r.calls.Add(1)
 		if handle == nil {
 			return nil
 		}
 		return handle(ctx, e)
-	}, append(all, opts...)...)
-	require.NoError(t, err)
+	}, append(all, opts...)...))(t)
 	return r
 }
 
@@ -121,11 +119,12 @@ func goroutineID() string {
 func TestHandlerPassesAVerifiedEvent(t *testing.T) {
 	type contextKey struct{}
 	body := recentEventBody(testHeadA, "session-1")
-	want, err := ParseEvent([]byte(body))
-	require.NoError(t, err)
+	want := Must(ParseEvent([]byte(body)))(t)
 	var got *Event
+	goroutine := goroutineID()
 	h := newReceiver(t, func(ctx context.Context, e *Event) error {
 		got = e
+		assert.Equal(t, goroutine, goroutineID(), "the function runs on the goroutine of the request")
 		assert.Equal(t, "of the request", ctx.Value(contextKey{}))
 		return nil
 	})
@@ -145,16 +144,6 @@ func TestHandlerPassesAVerifiedEvent(t *testing.T) {
 		Outcome: DeliveryHandled, StatusCode: 200, Type: EventStartConversation,
 		HeadID: testHeadA, SessionID: "session-1", KeyPosition: 1,
 	}, info)
-}
-
-func TestFunctionRunsOnTheRequestsGoroutine(t *testing.T) {
-	var inside string
-	h := newReceiver(t, func(context.Context, *Event) error {
-		inside = goroutineID()
-		return nil
-	})
-	require.Equal(t, http.StatusOK, h.event("s"))
-	assert.Equal(t, goroutineID(), inside)
 }
 
 // An event must not change when its buffer is used for the next body.
@@ -235,9 +224,7 @@ func TestHandlerRefuses(t *testing.T) {
 				return map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}[hint.HeadID], nil
 			})
 			h := newReceiverOf(t, keys, nil, WithDeduplicator(claimed))
-
 			w := serveEvent(h, row.request)
-
 			assert.Equal(t, row.status, w.Code)
 			assert.Equal(t, http.StatusText(row.status)+"\n", w.Body.String(), "the answer says no more than its status")
 			assert.Equal(t, row.status == http.StatusMethodNotAllowed, w.Header().Get("Allow") == "POST")
@@ -307,18 +294,6 @@ func TestHugeBodyIsNotRead(t *testing.T) {
 	}
 }
 
-func TestUnknownTypesAreDelivered(t *testing.T) {
-	var got EventType
-	h := newReceiver(t, func(_ context.Context, e *Event) error {
-		got = e.Type
-		return nil
-	})
-	body := eventBody(testHeadA, "s", "HEAD_REPAINTED", time.Now().UTC().Format(time.RFC3339))
-	assert.Equal(t, http.StatusOK, h.post(body, testKeyA))
-	assert.EqualValues(t, "head_repainted", got)
-	assert.Equal(t, http.StatusUnauthorized, h.post(body, testKeyB), "and verified")
-}
-
 func TestUnreadableTimeLosesNoEvent(t *testing.T) {
 	for _, timestamp := range []string{`""`, `"31.08.2026, about seven"`, `1788159390`, `null`, `{}`} {
 		h := newReceiver(t, nil)
@@ -326,17 +301,6 @@ func TestUnreadableTimeLosesNoEvent(t *testing.T) {
 		assert.Equal(t, http.StatusOK, h.post(body, testKeyA), timestamp)
 		assert.EqualValues(t, 1, h.calls.Load(), timestamp)
 	}
-}
-
-func TestEventsWithoutATimeDoNotCollide(t *testing.T) {
-	h := newReceiver(t, nil)
-	for range 2 {
-		for n := range 3 {
-			body := fmt.Sprintf(`{"event_type":"x","head_id":"%s","session_id":"s","n":%d}`, testHeadA, n)
-			assert.Equal(t, 200, h.post(body, testKeyA))
-		}
-	}
-	assert.EqualValues(t, 3, h.calls.Load(), "three events, each delivered twice")
 }
 
 func TestMaxAgeIsExact(t *testing.T) {
@@ -356,12 +320,10 @@ func TestMaxAgeIsExact(t *testing.T) {
 		{"as early as the default", 5 * time.Minute, nil, 200},
 		{"earlier than the default", 5*time.Minute + time.Nanosecond, nil, 400},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newReceiver(t, nil, row.opts...)
-				body := eventBody(testHeadA, "s", "x", time.Now().Add(row.offset).UTC().Format(time.RFC3339Nano))
-				assert.Equal(t, row.status, h.post(body, testKeyA))
-			})
+		Bubble(t, row.name, func(t *testing.T) {
+			h := newReceiver(t, nil, row.opts...)
+			body := eventBody(testHeadA, "s", "x", time.Now().Add(row.offset).UTC().Format(time.RFC3339Nano))
+			assert.Equal(t, row.status, h.post(body, testKeyA))
 		})
 	}
 }
@@ -581,33 +543,31 @@ func TestCrashTable(t *testing.T) {
 			panic("broken")
 		}, 500, DeliveryPanicked, time.Minute, true},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var h *receiver
-				h = newReceiver(t, func(ctx context.Context, _ *Event) error {
-					if h.calls.Load() > 1 {
-						return nil
-					}
-					return row.first(ctx)
-				})
-				body := recentEventBody(testHeadA, "s")
-
-				begun := time.Now()
-				first := serveEvent(h, signedEvent(body, testKeyA))
-				assert.Equal(t, row.status, first.Code)
-				assert.Equal(t, row.after, time.Since(begun))
-				assert.NotContains(t, first.Body.String(), "broken")
-				assert.NotContains(t, first.Body.String(), "failed")
-
-				assert.Equal(t, 200, h.post(body, testKeyA))
-				want := []DeliveryOutcome{row.outcome, DeliveryDuplicate}
-				if row.runsAgain {
-					want[1] = DeliveryHandled
+		Bubble(t, row.name, func(t *testing.T) {
+			var h *receiver
+			h = newReceiver(t, func(ctx context.Context, _ *Event) error {
+				if h.calls.Load() > 1 {
+					return nil
 				}
-				assert.Equal(t, want, h.outcomes())
-				assert.Equal(t, row.after, h.seen[0].HandleDuration)
-				assert.Equal(t, row.runsAgain, h.seen[0].Err != nil)
+				return row.first(ctx)
 			})
+			body := recentEventBody(testHeadA, "s")
+
+			begun := time.Now()
+			first := serveEvent(h, signedEvent(body, testKeyA))
+			assert.Equal(t, row.status, first.Code)
+			assert.Equal(t, row.after, time.Since(begun))
+			assert.NotContains(t, first.Body.String(), "broken")
+			assert.NotContains(t, first.Body.String(), "failed")
+
+			assert.Equal(t, 200, h.post(body, testKeyA))
+			want := []DeliveryOutcome{row.outcome, DeliveryDuplicate}
+			if row.runsAgain {
+				want[1] = DeliveryHandled
+			}
+			assert.Equal(t, want, h.outcomes())
+			assert.Equal(t, row.after, h.seen[0].HandleDuration)
+			assert.Equal(t, row.runsAgain, h.seen[0].Err != nil)
 		})
 	}
 }
@@ -655,14 +615,13 @@ func TestDeadlineStartsWithTheArrival(t *testing.T) {
 			<-time.After(time.Second)
 			return []string{testKeyA}, ctx.Err()
 		})
-		h, err := NewEventHandler(slow, func(ctx context.Context, _ *Event) error {
+		h := Must(NewEventHandler(slow, func(ctx context.Context, _ *Event) error {
 			assert.Equal(t, 3*time.Second, time.Since(begun))
 			deadline, ok := ctx.Deadline()
 			assert.True(t, ok)
 			assert.Equal(t, 4*time.Second, deadline.Sub(begun))
 			return nil
-		})
-		require.NoError(t, err)
+		}))(t)
 		body := recentEventBody(testHeadA, "s")
 		r := signedEvent(body, testKeyA)
 		r.Body = io.NopCloser(io.MultiReader(slowBodyStart{}, strings.NewReader(body)))
@@ -786,8 +745,7 @@ func TestKeysWithoutAUsableOneAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, err := NewEventHandler(source, func(context.Context, *Event) error { return nil })
 			assert.Nil(t, h)
-			var invalid *InvalidError
-			require.ErrorAs(t, err, &invalid)
+			invalid := As[*InvalidError](t, err)
 			assert.Equal(t, "keys", invalid.Field)
 			assert.NotContains(t, err.Error(), testKeyA)
 		})
@@ -796,8 +754,7 @@ func TestKeysWithoutAUsableOneAreRefused(t *testing.T) {
 		"SharedKeys": SharedKeys("", testKeyA),
 		"HeadKeys":   HeadKeys(map[string][]string{testHeadA: {testKeyA}, testHeadB: nil}),
 	} {
-		_, err := NewEventHandler(source, func(context.Context, *Event) error { return nil })
-		assert.NoError(t, err, name)
+		assert.NoError(t, ErrorOf(NewEventHandler(source, func(context.Context, *Event) error { return nil })), name)
 	}
 }
 
@@ -860,11 +817,8 @@ func TestHandlerOptionsRefuseBadValues(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			h, err := NewEventHandler(SharedKeys(testKeyA), handle, row.opt)
 			assert.Nil(t, h)
-			var invalid *InvalidError
-			require.ErrorAs(t, err, &invalid)
-			assert.Equal(t, "NewEventHandler", invalid.Operation)
-			assert.Equal(t, row.field, invalid.Field)
-			assert.ErrorIs(t, err, ErrInvalid)
+			assert.Equal(t, "NewEventHandler", As[*InvalidError](t, err).Operation)
+			assert.Equal(t, []string{row.field}, invalidFields(t, err))
 		})
 	}
 }
@@ -908,24 +862,22 @@ func TestSessionsWhoseIDsAreNotUTF8AreKeptApart(t *testing.T) {
 		"at once": nil,
 		"a store": {WithDeduplicator(struct{ Deduplicator }{NewMemoryDeduplicator(10)})},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var running atomic.Int32
-				h := newReceiver(t, func(context.Context, *Event) error {
-					running.Add(1)
-					<-time.After(time.Second)
-					assert.EqualValues(t, 2, running.Load(), "both run at the same time")
-					return nil
-				}, opts...)
-				var answers sync.WaitGroup
-				for _, id := range []string{"\xff\xfe", "\xfe\xff"} {
-					body := `{"timestamp":"` + time.Now().UTC().Format(time.DateTime) + `","head_id":"` + testHeadA + `","session_id":"` + id + `","event_type":"x"}`
-					answers.Go(func() { assert.Equal(t, 200, h.post(body, testKeyA)) })
-				}
-				answers.Wait()
-				require.NoError(t, h.Shutdown(t.Context()))
-				assert.EqualValues(t, 2, running.Load())
-			})
+		Bubble(t, name, func(t *testing.T) {
+			var running atomic.Int32
+			h := newReceiver(t, func(context.Context, *Event) error {
+				running.Add(1)
+				<-time.After(time.Second)
+				assert.EqualValues(t, 2, running.Load(), "both run at the same time")
+				return nil
+			}, opts...)
+			var answers sync.WaitGroup
+			for _, id := range []string{"\xff\xfe", "\xfe\xff"} {
+				body := `{"timestamp":"` + time.Now().UTC().Format(time.DateTime) + `","head_id":"` + testHeadA + `","session_id":"` + id + `","event_type":"x"}`
+				answers.Go(func() { assert.Equal(t, 200, h.post(body, testKeyA)) })
+			}
+			answers.Wait()
+			require.NoError(t, h.Shutdown(t.Context()))
+			assert.EqualValues(t, 2, running.Load())
 		})
 	}
 }

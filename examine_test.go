@@ -54,8 +54,7 @@ func healthy(srv *headstest.Server) *examined {
 
 func register(t *testing.T, client *heads.Client, headID, url string) {
 	t.Helper()
-	_, err := client.Webhooks.Create(t.Context(), heads.WebhookSpec{HeadID: headID, URL: url, Events: []heads.EventType{heads.EventStartConversation}})
-	require.NoError(t, err)
+	heads.Must(client.Webhooks.Create(t.Context(), heads.WebhookSpec{HeadID: headID, URL: url, Events: []heads.EventType{heads.EventStartConversation}}))(t)
 }
 
 // examine returns the codes of the findings with their severities and subjects.
@@ -68,8 +67,7 @@ func (x *examined) examine(t *testing.T, opts ...heads.Option) map[string]string
 		x.prepare(t, client, headID)
 	}
 	before := len(x.srv.Requests())
-	examination, err := client.Heads.Examine(t.Context(), headID)
-	require.NoError(t, err)
+	examination := heads.Must(client.Heads.Examine(t.Context(), headID))(t)
 	for _, request := range x.srv.Requests()[before:] {
 		assert.Equal(t, http.MethodGet, request.Method)
 	}
@@ -169,9 +167,8 @@ func examineDocuments(t *testing.T, head, hooks, visual string, opts ...heads.Op
 	transport.RegisterResponder("GET", "https://api.example.com/head/"+examinedID, httpmock.NewStringResponder(200, head))
 	transport.RegisterResponder("GET", "https://api.example.com/head-events?headId="+examinedID, httpmock.NewStringResponder(200, hooks))
 	transport.RegisterResponder("GET", "https://api.example.com/head_visual/v", httpmock.NewStringResponder(200, visual))
-	client, err := heads.New("https://api.example.com", "token", append(opts,
-		heads.WithHTTPClient(&http.Client{Transport: transport}), heads.WithRetryPolicy(heads.RetryPolicy{}))...)
-	require.NoError(t, err)
+	client := heads.Must(heads.New("https://api.example.com", "token", append(opts,
+		heads.WithHTTPClient(&http.Client{Transport: transport}), heads.WithRetryPolicy(heads.RetryPolicy{}))...))(t)
 	return client.Heads.Examine(t.Context(), examinedID)
 }
 
@@ -203,8 +200,7 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			document := `{"id":"` + examinedID + `","name":"Ada","enableEvents":true,"headVisualId":"v","ttsProvider":"azure","ttsVoice":"a",` + row.head + `}`
-			examination, err := examineDocuments(t, document, row.hooks, row.visual, bases)
-			require.NoError(t, err)
+			examination := heads.Must(examineDocuments(t, document, row.hooks, row.visual, bases))(t)
 			found := examination.Findings
 			for i := range found {
 				found[i].Problem, found[i].Remedy, found[i].Use = "", "", ""
@@ -230,13 +226,10 @@ func TestExamineFailsIfItCannotRead(t *testing.T) {
 func TestExaminationAsJSONHasNoNull(t *testing.T) {
 	const visual = `{"id":"v","mode":"default"}`
 	document := `{"id":"` + examinedID + `","name":"Ada","isActive":true,"headVisualId":"v","publicUrl":"https://chat.example.com/MyOrg-1/li-1?api_key=k","ttsProvider":"azure"}`
-	examination, err := examineDocuments(t, document, "[]", visual)
-	require.NoError(t, err)
-	raw, err := json.Marshal(examination)
-	require.NoError(t, err)
+	examination := heads.Must(examineDocuments(t, document, "[]", visual))(t)
+	raw := heads.Must(json.Marshal(examination))(t)
 	assert.Equal(t, `{"head_id":"`+examinedID+`","name":"Ada","mode":"legacy","findings":[]}`, string(raw))
-	raw, err = json.Marshal(&heads.Examination{Findings: []heads.Finding{{Code: "inactive", Severity: heads.SeverityError, Subject: "isActive", Problem: "p", Remedy: "r"}}})
-	require.NoError(t, err)
+	raw = heads.Must(json.Marshal(&heads.Examination{Findings: []heads.Finding{{Code: "inactive", Severity: heads.SeverityError, Subject: "isActive", Problem: "p", Remedy: "r"}}}))(t)
 	assert.Contains(t, string(raw), `"findings":[{"code":"inactive","severity":"error","subject":"isActive","problem":"p","remedy":"r"}]`)
 }
 
@@ -245,10 +238,8 @@ func TestExaminationHoldsNoSecret(t *testing.T) {
 		"publicUrl":"https://chat.example.com/MyOrg-1?api_key=s3cret","organisation":{"apiKey":"s3cret"},
 		"conversationSettings":{"llm":{"api_key":"s3cret"},"tools":[{"name":"find","description":"d","url":"http://u:s3cret@t.example.com/s3cret/find?k=s3cret"},"s3cret"]}}`
 	const hooks = `[{"id":7,"headId":"` + examinedID + `","webhookUrl":"http://a.example.com/s3cret?k=s3cret","sharedKey":"s3cret"}]`
-	examination, err := examineDocuments(t, head, hooks, `{"id":"v","mode":"two_loops"}`)
-	require.NoError(t, err)
+	examination := heads.Must(examineDocuments(t, head, hooks, `{"id":"v","mode":"two_loops"}`))(t)
 	require.GreaterOrEqual(t, len(examination.Findings), 6)
-	raw, err := json.Marshal(examination)
-	require.NoError(t, err)
+	raw := heads.Must(json.Marshal(examination))(t)
 	assert.NotContains(t, string(raw), "s3cret")
 }

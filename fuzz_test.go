@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
 )
 
 // No answer of the service or of a proxy may cause a panic or break a promise of
@@ -41,12 +43,8 @@ func FuzzAnswers(f *testing.F) {
 			if string(head.Raw.Bytes()) != string(body) {
 				t.Fatal("Raw is not what was received")
 			}
-			if _, err := diffHeads("DiffHeads", head, head); err != nil {
-				t.Fatalf("a head differs from itself: %v", err)
-			}
-			if _, err := json.Marshal(head); err != nil {
-				t.Fatal(err)
-			}
+			Must(diffHeads("DiffHeads", head, head))(t)
+			Must(json.Marshal(head))(t)
 			if u, err := HeadUpdateFromJSON(head.Raw.Bytes()); err == nil {
 				_ = u.Validate()
 			}
@@ -74,12 +72,8 @@ func FuzzSettings(f *testing.F) {
 			t.Fatalf("not JSON: %s", written)
 		}
 		var again ConversationSettings
-		if err := json.Unmarshal(written, &again); err != nil {
-			t.Fatal(err)
-		}
-		if len(again.Tools) != len(cs.Tools) {
-			t.Fatalf("%d tools became %d", len(cs.Tools), len(again.Tools))
-		}
+		require.NoError(t, json.Unmarshal(written, &again))
+		require.Len(t, again.Tools, len(cs.Tools))
 		before, had := cs.Extra(key)
 		after, has := again.Extra(key)
 		if had != has || string(before.Bytes()) != string(after.Bytes()) {
@@ -90,13 +84,7 @@ func FuzzSettings(f *testing.F) {
 
 func fuzzClient(t *testing.T, status int, body []byte) *Client {
 	t.Helper()
-	client, err := New(memoryURL, "secret-token", WithHTTPClient(&http.Client{Transport: newScript(func(r *http.Request) (*http.Response, error) {
-		return answer(status, string(body))(r)
-	})}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return Must(New(memoryURL, "secret-token", WithHTTPClient(&http.Client{Transport: newScript(answer(status, string(body)))})))(t)
 }
 
 // A header verifies only if it is the sum that package hmac computes, in one of
@@ -104,10 +92,7 @@ func fuzzClient(t *testing.T, status int, body []byte) *Client {
 func FuzzSignatureHeader(f *testing.F) {
 	body := []byte(eventBody(testHeadA, "session", "start_conversation", "2026-08-31 06:56:30"))
 	good := Sign(body, testKeyA)
-	sum, err := hex.DecodeString(good)
-	if err != nil {
-		f.Fatal(err)
-	}
+	sum := Must(hex.DecodeString(good))(f)
 	for _, seed := range []string{"", good, "sha256=" + good, strings.ToUpper(good), good[1:], good + good,
 		base64.StdEncoding.EncodeToString(sum), base64.RawURLEncoding.EncodeToString(sum), "sha256=", "<SIGNATURE>"} {
 		f.Add(seed, testKeyA)
@@ -157,9 +142,7 @@ func FuzzParseEvent(f *testing.F) {
 			PublicOrgID  textOrNumber    `json:"public_org_id"`
 			Type         *string         `json:"event_type"`
 		}
-		if err := json.Unmarshal(body, &loose); err != nil {
-			t.Fatalf("ParseEvent read what is not JSON: %v", err)
-		}
+		require.NoError(t, json.Unmarshal(body, &loose), "ParseEvent read what is not JSON")
 		for name, pair := range map[string]struct {
 			got  string
 			want *string
@@ -211,14 +194,8 @@ func FuzzEventTimestamp(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		quoted, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := ParseEvent([]byte(`{"event_type":"x","timestamp":` + string(quoted) + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		quoted := Must(json.Marshal(text))(t)
+		e := Must(ParseEvent([]byte(`{"event_type":"x","timestamp":` + string(quoted) + `}`)))(t)
 		if utf8.ValidString(text) && e.Timestamp.Text != text {
 			t.Errorf("got %q, want %q", e.Timestamp.Text, text)
 		}
@@ -246,14 +223,11 @@ func FuzzEventHandler(f *testing.F) {
 	f.Add([]byte(`{"event_type":"x","head_id":"` + testHeadA + `","head\u005fid":"` + testHeadB + `"}`))
 	f.Add([]byte(`{"event_type":"x","detail":{"head_id":"` + testHeadA + `"},"head_id":"` + testHeadB + `"}`))
 	var handed *Event
-	h, err := NewEventHandler(HeadKeys(map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}),
+	h := Must(NewEventHandler(HeadKeys(map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}),
 		func(_ context.Context, e *Event) error {
 			handed = e
 			return nil
-		}, WithoutDeduplicator())
-	if err != nil {
-		f.Fatal(err)
-	}
+		}, WithoutDeduplicator()))(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		handed = nil
 		w := httptest.NewRecorder()

@@ -22,8 +22,7 @@ func TestGoldenRequests(t *testing.T) {
 	sent := map[string]string{}
 	for _, op := range operations() {
 		server := serveWire(t, http.StatusOK, op.answer)
-		client, err := New(server.url+prefix, pathToken, WithHTTPClient(&http.Client{Transport: server.transport}))
-		require.NoError(t, err)
+		client := Must(New(server.url+prefix, pathToken, WithHTTPClient(&http.Client{Transport: server.transport})))(t)
 		require.NoError(t, op.run(t.Context(), client), op.name)
 		request := strings.NewReplacer(server.addr, "HOST", "heads-go/"+Version, "heads-go/VERSION").Replace((<-server.requests).bytes)
 		assert.Empty(t, server.requests, "one call is one request")
@@ -73,12 +72,9 @@ func TestGoldenRetries(t *testing.T) {
 }
 
 func TestGoldenDefaults(t *testing.T) {
-	cfg, err := newConfig(nil)
-	require.NoError(t, err)
-	events, err := NewEventHandler(SharedKeys("k"), func(context.Context, *Event) error { return nil })
-	require.NoError(t, err)
-	tools, err := NewToolHandler("https://tools.example.com")
-	require.NoError(t, err)
+	cfg := Must(newConfig(nil))(t)
+	events := Must(NewEventHandler(SharedKeys("k"), func(context.Context, *Event) error { return nil }))(t)
+	tools := Must(NewToolHandler("https://tools.example.com"))(t)
 	goldens.Defaults(t, map[string]any{
 		"client: retries": cfg.retry.MaxRetries,
 		"client: longest wait before the first retry":        cfg.retry.MinWait,

@@ -7,14 +7,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/textproto"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +27,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/assert"
@@ -36,10 +43,48 @@ import (
 
 // Helpers that the tests of package heads_test use too.
 var (
+	Answer        = answer
 	AssertHides   = assertHides
 	InParallel    = inParallel
 	InvalidErrors = invalidErrors
+	ReadFile      = readFile
+	Sources       = sources
 )
+
+// Step is a step for them.
+type Step = step
+
+// Must returns the result of a call that must not fail: Must(ParseEvent(body))(t).
+func Must[T any](result T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return result
+	}
+}
+
+// As returns the error of type E in err, which must hold one.
+func As[E error](t testing.TB, err error) (e E) {
+	t.Helper()
+	require.ErrorAs(t, err, &e)
+	return e
+}
+
+// ErrorOf returns the error of a call.
+func ErrorOf[T any](_ T, err error) error { return err }
+
+// Edit is change as Modify takes it.
+func Edit[T any](change func(*T)) func(*T) error {
+	return func(v *T) error {
+		change(v)
+		return nil
+	}
+}
+
+// Bubble runs a subtest in a bubble of synctest.
+func Bubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
 
 // The base URL of the tests has a path, so a request that does not start at the
 // base URL misses the service.
@@ -59,8 +104,7 @@ var atOncePolicy = RetryPolicy{MaxRetries: 3}
 func newTestClient(t testing.TB, baseURL string, transport http.RoundTripper, opts ...Option) *Client {
 	t.Helper()
 	all := []Option{WithHTTPClient(&http.Client{Transport: transport}), WithRetryPolicy(atOncePolicy)}
-	client, err := New(baseURL, pathToken, append(all, opts...)...)
-	require.NoError(t, err)
+	client := Must(New(baseURL, pathToken, append(all, opts...)...))(t)
 	return client
 }
 
@@ -264,6 +308,42 @@ func answering(document string) map[string]string {
 	}
 }
 
+// SyncBuffer is a log that several goroutines may write.
+type SyncBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *SyncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *SyncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// SilentWriter is a ResponseWriter that does no work.
+type SilentWriter struct {
+	Headers http.Header
+	Status  int
+}
+
+func (w *SilentWriter) Header() http.Header         { return w.Headers }
+func (w *SilentWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (w *SilentWriter) WriteHeader(status int)      { w.Status = status }
+
+// SetReadDeadline is what the ResponseWriter of a server has, too.
+func (w *SilentWriter) SetReadDeadline(time.Time) error { return nil }
+
+// BenchBody is a body that can be read again.
+type BenchBody struct{ *bytes.Reader }
+
+func (BenchBody) Close() error { return nil }
+
 // zeros is an endless reader of the digit 0.
 type zeros struct{}
 
@@ -340,8 +420,7 @@ func (w *wire) read(conn net.Conn) error {
 // listening is a service that handles one connection at a time and then closes
 // it.
 func listening(t testing.TB, handle func(*wire, *net.TCPConn)) *wire {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w := newWire(t, "http", listener.Addr().String())
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -378,8 +457,7 @@ func serveWire(t testing.TB, status int, body string, headers ...string) *wire {
 
 // refusing is an address on which nothing listens.
 func refusing(t testing.TB) *wire {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	require.NoError(t, listener.Close())
 	w := newWire(t, "http", listener.Addr().String())
 	w.unreachable = true
@@ -424,10 +502,32 @@ func resetting(read bool) func(testing.TB) *wire {
 	}
 }
 
+// SendRaw writes bytes to a server and returns its answer, whose body has arrived.
+func SendRaw(t testing.TB, conn net.Conn, text string) *http.Response {
+	t.Helper()
+	Must(io.WriteString(conn, text))(t)
+	response := Must(http.ReadResponse(bufio.NewReader(conn), nil))(t)
+	response.Body = io.NopCloser(bytes.NewReader(Must(io.ReadAll(response.Body))(t)))
+	return response
+}
+
+// sources returns the files of Go that match the patterns and hold no tests, by path.
+func sources(t testing.TB, patterns ...string) map[string]*ast.File {
+	t.Helper()
+	files := map[string]*ast.File{}
+	for _, pattern := range patterns {
+		for _, path := range Must(filepath.Glob(pattern))(t) {
+			if !strings.HasSuffix(path, "_test.go") {
+				files[path] = Must(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
+			}
+		}
+	}
+	return files
+}
+
 func readFile(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile("testdata/" + name)
-	require.NoError(t, err)
+	data := Must(os.ReadFile("testdata/" + name))(t)
 	return string(data)
 }
 
@@ -453,10 +553,7 @@ func parseObject(t testing.TB, document string) object {
 // slots of the object organisation.
 func (o object) with(t testing.TB, field, value string) object {
 	t.Helper()
-	changed := object{}
-	for k, v := range o {
-		changed[k] = v
-	}
+	changed := maps.Clone(o)
 	outer, inner, nested := strings.Cut(field, ".")
 	if nested {
 		value = parseObject(t, string(o[outer])).with(t, inner, value).String()
@@ -466,10 +563,7 @@ func (o object) with(t testing.TB, field, value string) object {
 }
 
 func (o object) without(fields ...string) object {
-	changed := object{}
-	for k, v := range o {
-		changed[k] = v
-	}
+	changed := maps.Clone(o)
 	for _, field := range fields {
 		delete(changed, field)
 	}
@@ -495,8 +589,7 @@ func invalidErrors(t testing.TB, err error) []*InvalidError {
 		}
 		return all
 	}
-	var one *InvalidError
-	require.ErrorAs(t, err, &one)
+	one := As[*InvalidError](t, err)
 	return []*InvalidError{one}
 }
 
@@ -558,8 +651,6 @@ type method struct {
 	composed bool // of several operations of the service
 }
 
-func errorOf[T any](_ T, err error) error { return err }
-
 // run is the call for the head of the tests.
 func (m method) run(ctx context.Context, c *Client) error { return m.call(ctx, c, testHead) }
 
@@ -571,22 +662,20 @@ func hookFor(headID string) WebhookSpec {
 
 var methods = []method{
 	{name: "Heads.Get", answer: `{"id":"` + testHead + `"}`, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.Get(ctx, id))
+		return ErrorOf(c.Heads.Get(ctx, id))
 	}},
 	{name: "Heads.Update", call: func(ctx context.Context, c *Client, id string) error {
 		return c.Heads.Update(ctx, id, NewHeadUpdate().Voice("elevenlabs", "rachel_eleven_turbo_v2_5"))
 	}},
 	{name: "HeadVisuals.Get", headless: true, answer: `{"id":"8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f","mode":"default"}`,
 		call: func(ctx context.Context, c *Client, _ string) error {
-			return errorOf(c.HeadVisuals.Get(ctx, "8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f"))
+			return ErrorOf(c.HeadVisuals.Get(ctx, "8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f"))
 		}},
 	{name: "HeadVisuals.Get with an id that has to be escaped", headless: true, answer: `{"id":"a/b c?d#e%2F..é","mode":"default"}`,
 		call: func(ctx context.Context, c *Client, _ string) error {
-			return errorOf(c.HeadVisuals.Get(ctx, "a/b c?d#e%2F..é"))
+			return ErrorOf(c.HeadVisuals.Get(ctx, "a/b c?d#e%2F..é"))
 		}},
-	{name: "Heads.SetVideoStreaming on", call: func(ctx context.Context, c *Client, id string) error {
-		return c.Heads.SetVideoStreaming(ctx, id, true)
-	}},
+	{name: "Heads.SetVideoStreaming on", call: func(ctx context.Context, c *Client, id string) error { return c.Heads.SetVideoStreaming(ctx, id, true) }},
 	{name: "Heads.SetVideoStreaming off", call: func(ctx context.Context, c *Client, id string) error {
 		return c.Heads.SetVideoStreaming(ctx, id, false)
 	}},
@@ -597,67 +686,59 @@ var methods = []method{
 		}}})
 	}},
 	{name: "Webhooks.Create", answer: `{"sharedKey":"k"}`, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Webhooks.Create(ctx, hookFor(id)))
+		return ErrorOf(c.Webhooks.Create(ctx, hookFor(id)))
 	}},
 	{name: "Webhooks.List", answer: "[" + hookJSON + "]", call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Webhooks.List(ctx, id))
+		return ErrorOf(c.Webhooks.List(ctx, id))
 	}},
 	{name: "Webhooks.Get", headless: true, answer: strings.Replace(hookJSON, "7", "9007199254740993", 1),
 		call: func(ctx context.Context, c *Client, _ string) error {
-			return errorOf(c.Webhooks.Get(ctx, 9007199254740993)) // no float64 holds this
+			return ErrorOf(c.Webhooks.Get(ctx, 9007199254740993)) // no float64 holds this
 		}},
 	{name: "Webhooks.Update", headless: true, call: func(ctx context.Context, c *Client, _ string) error {
 		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, false))
 	}},
-	{name: "Webhooks.Delete", headless: true, call: func(ctx context.Context, c *Client, _ string) error {
-		return c.Webhooks.Delete(ctx, 7)
-	}},
-	{name: "Webhooks.SetDelivery on", call: func(ctx context.Context, c *Client, id string) error {
-		return c.Webhooks.SetDelivery(ctx, id, true)
-	}},
-	{name: "Webhooks.SetDelivery off", call: func(ctx context.Context, c *Client, id string) error {
-		return c.Webhooks.SetDelivery(ctx, id, false)
-	}},
+	{name: "Webhooks.Delete", headless: true, call: func(ctx context.Context, c *Client, _ string) error { return c.Webhooks.Delete(ctx, 7) }},
+	{name: "Webhooks.SetDelivery on", call: func(ctx context.Context, c *Client, id string) error { return c.Webhooks.SetDelivery(ctx, id, true) }},
+	{name: "Webhooks.SetDelivery off", call: func(ctx context.Context, c *Client, id string) error { return c.Webhooks.SetDelivery(ctx, id, false) }},
 	{name: "Webhooks.Update of the head", composed: true, call: func(ctx context.Context, c *Client, id string) error {
 		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().HeadID(id))
 	}},
 	{name: "Webhooks.Ensure", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Webhooks.Ensure(ctx, hookFor(id), EnsureOptions{}))
+		return ErrorOf(c.Webhooks.Ensure(ctx, hookFor(id), EnsureOptions{}))
 	}},
 	{name: "Heads.Modify", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.Modify(ctx, id, func(h *Head) error {
+		return ErrorOf(c.Heads.Modify(ctx, id, func(h *Head) error {
 			h.Phrases = append(h.Phrases, "hello")
 			return nil
 		}))
 	}},
-	{name: "Heads.Examine", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.Examine(ctx, id))
-	}},
+	{name: "Heads.Examine", composed: true, call: func(ctx context.Context, c *Client, id string) error { return ErrorOf(c.Heads.Examine(ctx, id)) }},
 	{name: "Heads.PlanStreaming", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.PlanStreaming(ctx, id, ConvertOptions{}))
+		return ErrorOf(c.Heads.PlanStreaming(ctx, id, ConvertOptions{}))
 	}},
 	{name: "Heads.ConvertToStreaming", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.ConvertToStreaming(ctx, id, ConvertOptions{Voice: &Voice{"azure", "v"}}))
+		return ErrorOf(c.Heads.ConvertToStreaming(ctx, id, ConvertOptions{Voice: &Voice{"azure", "v"}}))
 	}},
 	{name: "Heads.ConvertToLegacy", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.ConvertToLegacy(ctx, id, ConvertOptions{}))
+		return ErrorOf(c.Heads.ConvertToLegacy(ctx, id, ConvertOptions{}))
 	}},
 	{name: "ConversationSettings.Get", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.ConversationSettings.Get(ctx, id))
+		return ErrorOf(c.ConversationSettings.Get(ctx, id))
 	}},
 	{name: "ConversationSettings.Modify", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.ConversationSettings.Modify(ctx, id, func(cs *ConversationSettings) error {
+		return ErrorOf(c.ConversationSettings.Modify(ctx, id, func(cs *ConversationSettings) error {
 			return cs.SetExtra("model", []byte(`1`))
 		}))
 	}},
 	{name: "ConversationSettings.SetTools", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.ConversationSettings.SetTools(ctx, id, weatherTool()))
+		return ErrorOf(c.ConversationSettings.SetTools(ctx, id, weatherTool()))
 	}},
 	{name: "ConversationSettings.PutTool", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.ConversationSettings.PutTool(ctx, id, weatherTool()))
+		return ErrorOf(c.ConversationSettings.PutTool(ctx, id, weatherTool()))
 	}},
 	{name: "ConversationSettings.RemoveTool", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.ConversationSettings.RemoveTool(ctx, id, "weather"))
+		return ErrorOf(c.ConversationSettings.RemoveTool(ctx, id, "weather"))
 	}},
 }
 

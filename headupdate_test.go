@@ -157,7 +157,7 @@ func TestReadOnlyFieldsHaveNoSetter(t *testing.T) {
 }
 
 func TestUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, golden string
 		update       *HeadUpdate
 	}{
@@ -173,12 +173,10 @@ func TestUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 			Name("").SystemPrompt("").Greetings("").ClearVoiceflowAPIKey().IsRandomSuggestions(false).Phrases().Suggestions().
 			CustomWords(nil).ClearFileURL().ClearPluginOperationalModeConfig().SemanticThreshold(0)},
 		{"the voice alone", "update_voice.json", NewHeadUpdate().Voice("elevenlabs", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5")},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(""))
-			err := service.Heads.Update(t.Context(), testHead, tt.update)
-			require.NoError(t, err)
+			require.NoError(t, service.Heads.Update(t.Context(), testHead, tt.update))
 			assert.Equal(t, golden(t, tt.golden), service.bodyOf(t, "PUT /head/update"))
 		})
 	}
@@ -217,8 +215,7 @@ func TestSetRefusesWhatAnUpdateCannotChange(t *testing.T) {
 	for name, says := range names {
 		for _, spelling := range []string{name, strings.ToUpper(name), strings.ToLower(name), strings.ToUpper(name[:1]) + name[1:]} {
 			t.Run(spelling, func(t *testing.T) {
-				err := service.Heads.Update(t.Context(), testHead, NewHeadUpdate().Name("n").Set(spelling, "x"))
-				faults := invalidErrors(t, err)
+				faults := invalidErrors(t, service.Heads.Update(t.Context(), testHead, NewHeadUpdate().Name("n").Set(spelling, "x")))
 				require.Len(t, faults, 1)
 				assert.Equal(t, spelling, faults[0].Field)
 				assert.Contains(t, faults[0].Problem+"; "+faults[0].Remedy, says)
@@ -274,25 +271,31 @@ func TestSetChecksTheTypeOfKnownFields(t *testing.T) {
 	}
 }
 
-func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
+func TestUpdateRefusesPlaceholdersAtAnyDepthAndWhatIsNoJSON(t *testing.T) {
 	tests := []struct {
-		name, field, shows string
-		update             *HeadUpdate
+		name, field, says string
+		update            *HeadUpdate
 	}{
-		{"a text", "name", `"string"`, NewHeadUpdate().Name("string")},
-		{"a key", "voiceflowApiKey", `"<API_KEY>"`, NewHeadUpdate().VoiceflowAPIKey("<API_KEY>")},
-		{"the prompt", "promptConfig", `"string"`, NewHeadUpdate().SystemPrompt("string")},
-		{"in a list", "phrases", `"string"`, NewHeadUpdate().Phrases("hello", "string")},
-		{"in a map", "customWords", `"<SPOKEN>"`, NewHeadUpdate().CustomWords(map[string]string{"a": "b", "c": "<SPOKEN>"})},
-		{"the key of an address", "publicUrl", `"<PUBLIC_API_KEY>"`, NewHeadUpdate().PublicURL("https://c.example.com/canary/h?api_key=<PUBLIC_API_KEY>")},
-		{"a voice", "ttsVoice", `"string"`, NewHeadUpdate().Voice("azure", "string")},
-		{"a provider", "ttsProvider", `"YOUR_PROVIDER"`, NewHeadUpdate().Voice("YOUR_PROVIDER", "rachel")},
-		{"a provider of mode oc", "ocProvider", `"your_provider"`, NewHeadUpdate().OCProvider("your_provider")},
-		{"a file", "fileUrl", `"YOUR_HOST"`, NewHeadUpdate().FileURL("https://YOUR_HOST/canary.pdf")},
-		{"a file by Set", "fileUrl", `"a URL of your choice"`, NewHeadUpdate().Set("fileUrl", "a URL of your choice")},
-		{"deep in an object", "pluginOperationalModeConfig", `"<TOKEN>"`,
+		{"a text", "name", `holds the placeholder "string"`, NewHeadUpdate().Name("string")},
+		{"a key", "voiceflowApiKey", `holds the placeholder "<API_KEY>"`, NewHeadUpdate().VoiceflowAPIKey("<API_KEY>")},
+		{"the prompt", "promptConfig", `holds the placeholder "string"`, NewHeadUpdate().SystemPrompt("string")},
+		{"in a list", "phrases", `holds the placeholder "string"`, NewHeadUpdate().Phrases("hello", "string")},
+		{"in a map", "customWords", `holds the placeholder "<SPOKEN>"`, NewHeadUpdate().CustomWords(map[string]string{"a": "b", "c": "<SPOKEN>"})},
+		{"the key of an address", "publicUrl", `holds the placeholder "<PUBLIC_API_KEY>"`, NewHeadUpdate().PublicURL("https://c.example.com/canary/h?api_key=<PUBLIC_API_KEY>")},
+		{"a voice", "ttsVoice", `holds the placeholder "string"`, NewHeadUpdate().Voice("azure", "string")},
+		{"a provider", "ttsProvider", `holds the placeholder "YOUR_PROVIDER"`, NewHeadUpdate().Voice("YOUR_PROVIDER", "rachel")},
+		{"a provider of mode oc", "ocProvider", `holds the placeholder "your_provider"`, NewHeadUpdate().OCProvider("your_provider")},
+		{"a file", "fileUrl", `holds the placeholder "YOUR_HOST"`, NewHeadUpdate().FileURL("https://YOUR_HOST/canary.pdf")},
+		{"a file by Set", "fileUrl", `holds the placeholder "a URL of your choice"`, NewHeadUpdate().Set("fileUrl", "a URL of your choice")},
+		{"deep in an object", "pluginOperationalModeConfig", `holds the placeholder "<TOKEN>"`,
 			NewHeadUpdate().PluginOperationalModeConfig(map[string]any{"a": []any{1, map[string]any{"b": []any{nil, "<TOKEN>"}}}})},
-		{"a field added since", "addedSince", `"string"`, NewHeadUpdate().Set("addedSince", [][]string{{"string"}})},
+		{"a field added since", "addedSince", `holds the placeholder "string"`, NewHeadUpdate().Set("addedSince", [][]string{{"string"}})},
+		{"not a number", "semanticThreshold", "JSON", NewHeadUpdate().SemanticThreshold(math.NaN())},
+		{"infinity", "semanticThreshold", "JSON", NewHeadUpdate().SemanticThreshold(math.Inf(1))},
+		{"negative infinity", "semanticThreshold", "JSON", NewHeadUpdate().SemanticThreshold(math.Inf(-1))},
+		{"a channel", "addedSince", "JSON", NewHeadUpdate().Set("addedSince", make(chan int))},
+		{"broken JSON", "pluginOperationalModeConfig", "JSON", NewHeadUpdate().PluginOperationalModeConfig(json.RawMessage(`{"a":`))},
+		{"two values", "addedSince", "JSON", NewHeadUpdate().Set("addedSince", json.RawMessage(`1,"b":2`))},
 	}
 	service := newFakeAPI(t, answering(""))
 	for _, tt := range tests {
@@ -301,7 +304,7 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 			faults := invalidErrors(t, err)
 			require.Len(t, faults, 1)
 			assert.Equal(t, tt.field, faults[0].Field)
-			assert.Contains(t, faults[0].Problem+"; "+faults[0].Remedy, "holds the placeholder "+tt.shows)
+			assert.Contains(t, faults[0].Problem+"; "+faults[0].Remedy, tt.says)
 			assert.NotContains(t, err.Error(), "canary")
 			assert.Empty(t, service.since())
 		})
@@ -317,7 +320,7 @@ func TestUpdateSendsSamplesInTexts(t *testing.T) {
 }
 
 func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		update *HeadUpdate
 		ok     bool
@@ -329,8 +332,7 @@ func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
 		{"both empty", NewHeadUpdate().Voice("", ""), false},
 		{"both, one by one", NewHeadUpdate().Set("ttsVoice", "v").Set("ttsProvider", "p"), true},
 		{"both", NewHeadUpdate().Voice("p", "v"), true},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.update.Validate()
 			if tt.ok {
@@ -339,28 +341,6 @@ func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
 			}
 			assert.Equal(t, []string{"ttsVoice"}, invalidFields(t, err))
 			assert.ErrorContains(t, err, "give both with HeadUpdate.Voice")
-		})
-	}
-}
-
-func TestUpdateRefusesValuesThatAreNotJSON(t *testing.T) {
-	tests := []struct {
-		name, field string
-		update      *HeadUpdate
-	}{
-		{"not a number", "semanticThreshold", NewHeadUpdate().SemanticThreshold(math.NaN())},
-		{"infinity", "semanticThreshold", NewHeadUpdate().SemanticThreshold(math.Inf(1))},
-		{"negative infinity", "semanticThreshold", NewHeadUpdate().SemanticThreshold(math.Inf(-1))},
-		{"a channel", "addedSince", NewHeadUpdate().Set("addedSince", make(chan int))},
-		{"broken JSON", "pluginOperationalModeConfig", NewHeadUpdate().PluginOperationalModeConfig(json.RawMessage(`{"a":`))},
-		{"two values", "addedSince", NewHeadUpdate().Set("addedSince", json.RawMessage(`1,"b":2`))},
-	}
-	service := newFakeAPI(t, answering(""))
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			err := service.Heads.Update(t.Context(), testHead, tt.update)
-			assert.Equal(t, []string{tt.field}, invalidFields(t, err))
-			assert.Empty(t, service.since())
 		})
 	}
 }
@@ -393,40 +373,33 @@ func readHead(t testing.TB, document string) *Head {
 }
 
 func TestHeadUpdateFromJSONLeavesOnlyWritableFields(t *testing.T) {
-	u, err := HeadUpdateFromJSON([]byte(readFile(t, "head_full.json")))
-	require.NoError(t, err)
+	u := Must(HeadUpdateFromJSON([]byte(readFile(t, "head_full.json"))))(t)
 	want := slices.DeleteFunc(slices.Clone(writableNames), func(name string) bool { return name == "publicUrl" })
 	assert.Equal(t, want, u.Fields())
 	service := newFakeAPI(t, answering(""))
-	err = service.Heads.Update(t.Context(), testHead, u)
-	require.NoError(t, err)
+	require.NoError(t, service.Heads.Update(t.Context(), testHead, u))
 	sent := service.bodyOf(t, "PUT /head/update")
 	for name := range parseObject(t, sent) {
 		assert.True(t, name == "id" || slices.Contains(want, name), "%s is sent", name)
 	}
-	compact, err := rawjson.Encode(json.RawMessage(sent))
-	require.NoError(t, err)
+	compact := Must(rawjson.Encode(json.RawMessage(sent)))(t)
 	assert.Equal(t, golden(t, "update_from_get.json"), string(compact))
 }
 
 func TestHeadUpdateFromJSONKeepsValuesByteForByte(t *testing.T) {
-	u, err := HeadUpdateFromJSON([]byte(` {"id":"` + testHead + `","semanticThreshold":7.50e-1,"name":"\u00e9\/","pluginOperationalModeConfig":{ "n" : 12345678901234567890, "m":1.0 }}`))
-	require.NoError(t, err)
+	u := Must(HeadUpdateFromJSON([]byte(` {"id":"` + testHead + `","semanticThreshold":7.50e-1,"name":"\u00e9\/","pluginOperationalModeConfig":{ "n" : 12345678901234567890, "m":1.0 }}`)))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","name":"\u00e9\/","pluginOperationalModeConfig":{ "n" : 12345678901234567890, "m":1.0 },"semanticThreshold":7.50e-1}`, updateBody(t, u))
 }
 
 func TestHeadUpdateFromJSONTakesTheQuotesOffANumber(t *testing.T) {
-	u, err := HeadUpdateFromJSON([]byte(`{"id":"` + testHead + `","semanticThreshold":"7.50e-1","name":"5"}`))
-	require.NoError(t, err)
+	u := Must(HeadUpdateFromJSON([]byte(`{"id":"` + testHead + `","semanticThreshold":"7.50e-1","name":"5"}`)))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","name":"5","semanticThreshold":7.50e-1}`, updateBody(t, u))
-	_, err = HeadUpdateFromJSON([]byte(`{"semanticThreshold":"much"}`))
-	assert.Equal(t, []string{"semanticThreshold"}, invalidFields(t, err))
+	assert.Equal(t, []string{"semanticThreshold"}, invalidFields(t, ErrorOf(HeadUpdateFromJSON([]byte(`{"semanticThreshold":"much"}`)))))
 }
 
 func TestHeadUpdateFromJSONDoesNotHoldOnToTheDocument(t *testing.T) {
 	document := []byte(`{"id":"` + testHead + `","name":"aaaa"}`)
-	u, err := HeadUpdateFromJSON(document)
-	require.NoError(t, err)
+	u := Must(HeadUpdateFromJSON(document))(t)
 	before := updateBody(t, u)
 	copy(document, strings.Repeat("x", len(document)))
 	assert.Equal(t, before, updateBody(t, u))
@@ -461,15 +434,14 @@ func TestHeadUpdateFromJSONSkips(t *testing.T) {
 func TestHalfAVoiceOfADocumentIsRefused(t *testing.T) {
 	for _, member := range []string{`"ttsProvider":"azure"`, `"ttsVoice":"rachel"`, `"ttsProvider":"azure","ttsVoice":""`} {
 		document := `{"id":"` + testHead + `","name":"n",` + member + `}`
-		u, err := HeadUpdateFromJSON([]byte(document))
-		require.NoError(t, err)
+		u := Must(HeadUpdateFromJSON([]byte(document)))(t)
 		assert.ErrorContains(t, u.Validate(), "must be set together")
 		assert.NoError(t, u.Voice("azure", "rachel").Validate())
 	}
 }
 
 func TestHeadUpdateFromJSONRefuses(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, document string
 		fields         []string
 	}{
@@ -481,8 +453,7 @@ func TestHeadUpdateFromJSONRefuses(t *testing.T) {
 		{"values of the wrong type, all of them", `{"id":"` + testHead + `","name":5,"phrases":["a",1],"customWords":{"a":1},"fileUrl":false,"promptConfig":["x"]}`,
 			[]string{"name", "promptConfig", "phrases", "customWords", "fileUrl"}},
 		{"a prompt that is no text", `{"id":"` + testHead + `","promptConfig":{"system_prompt":5}}`, []string{"promptConfig"}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			u, err := HeadUpdateFromJSON([]byte(tt.document))
 			assert.Nil(t, u)
@@ -494,7 +465,7 @@ func TestHeadUpdateFromJSONRefuses(t *testing.T) {
 func TestDiffHeadsSendsOnlyDifferences(t *testing.T) {
 	text := func(s string) *string { return &s }
 	secret := func(s Secret) *Secret { return &s }
-	tests := []struct {
+	for _, tt := range []struct {
 		name          string
 		before, after Head
 		members       string // "" when nothing differs
@@ -536,12 +507,10 @@ func TestDiffHeadsSendsOnlyDifferences(t *testing.T) {
 		{"empty words became nil", Head{CustomWords: map[string]string{}}, Head{}, ""},
 		{"the address", Head{PublicURL: NewSecret("https://a.example.com")}, Head{PublicURL: NewSecret("https://b.example.com")}, `"publicUrl":"https://b.example.com"`},
 		{"Raw is no field", Head{Raw: NewRaw([]byte(`{"a":1}`))}, Head{}, ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.before.ID, tt.after.ID = testHead, testHead
-			u, err := diffHeads("DiffHeads", &tt.before, &tt.after)
-			require.NoError(t, err)
+			u := Must(diffHeads("DiffHeads", &tt.before, &tt.after))(t)
 			want := `{"id":"` + testHead + `"}`
 			if tt.members != "" {
 				want = `{"id":"` + testHead + `",` + tt.members + `}`
@@ -570,14 +539,11 @@ func TestEveryWritableFieldIsComparedOnItsOwn(t *testing.T) {
 			default:
 				fieldOf(reflect.ValueOf(after).Elem(), name).SetZero()
 			}
-			u, err := diffHeads("DiffHeads", before, after)
-			require.NoError(t, err)
+			u := Must(diffHeads("DiffHeads", before, after))(t)
 			assert.Equal(t, want, u.Fields())
-			u, err = diffHeads("DiffHeads", after, before)
-			require.NoError(t, err)
+			u = Must(diffHeads("DiffHeads", after, before))(t)
 			assert.Equal(t, want, u.Fields(), "and back")
-			document, err := HeadUpdateFromJSON([]byte(document))
-			require.NoError(t, err)
+			document := Must(HeadUpdateFromJSON([]byte(document)))(t)
 			all, one := parseObject(t, string(document.Document().Bytes())), parseObject(t, string(u.Document().Bytes()))
 			if name != "publicUrl" {
 				assert.JSONEq(t, string(all[name]), string(one[name]), "as in the document")
@@ -649,8 +615,7 @@ func TestDiffHeadsRefusesReadOnlyChanges(t *testing.T) {
 		for _, tt := range readOnlyEdits {
 			tt.edit(after)
 		}
-		_, err := diffHeads("DiffHeads", readHead(t, document), after)
-		assert.Len(t, invalidErrors(t, err), len(readOnlyEdits))
+		assert.Len(t, invalidErrors(t, ErrorOf(diffHeads("DiffHeads", readHead(t, document), after))), len(readOnlyEdits))
 	})
 	t.Run("the id of a prompt that was added", func(t *testing.T) {
 		_, err := diffHeads("DiffHeads", &Head{ID: testHead}, &Head{ID: testHead, PromptConfig: &PromptConfig{ID: "made up", SystemPrompt: "x"}})
@@ -659,14 +624,12 @@ func TestDiffHeadsRefusesReadOnlyChanges(t *testing.T) {
 	t.Run("a prompt that was removed", func(t *testing.T) {
 		after := readHead(t, document)
 		after.PromptConfig = nil
-		_, err := diffHeads("DiffHeads", readHead(t, document), after)
-		assert.Equal(t, []string{"promptConfig"}, invalidFields(t, err))
+		assert.Equal(t, []string{"promptConfig"}, invalidFields(t, ErrorOf(diffHeads("DiffHeads", readHead(t, document), after))))
 	})
 }
 
 func TestDiffHeadsLeavesWhatNoUpdateMayHoldToValidate(t *testing.T) {
-	u, err := diffHeads("DiffHeads", &Head{ID: testHead, Name: "a"}, &Head{ID: testHead, Name: "string", SemanticThreshold: math.NaN(), TTSVoice: "v"})
-	require.NoError(t, err)
+	u := Must(diffHeads("DiffHeads", &Head{ID: testHead, Name: "a"}, &Head{ID: testHead, Name: "string", SemanticThreshold: math.NaN(), TTSVoice: "v"}))(t)
 	assert.Equal(t, []string{"name", "semanticThreshold", "ttsVoice"}, invalidFields(t, u.Validate()))
 	assert.ErrorIs(t, u.Validate(), ErrInvalid)
 }

@@ -65,8 +65,7 @@ func (w *attemptWatcher) run(t *testing.T) any {
 }
 
 func (w *attemptWatcher) refuse() error {
-	_, err := New(memoryURL, pathToken, WithObserver(Observer[Attempt]{}))
-	return err
+	return ErrorOf(New(memoryURL, pathToken, WithObserver(Observer[Attempt]{})))
 }
 
 type deliveryWatcher struct {
@@ -102,8 +101,7 @@ func (w *toolWatcher) add(start func(context.Context) context.Context, end func(
 }
 
 func (w *toolWatcher) run(t *testing.T) (held any) {
-	h, err := NewToolHandler("https://tools.example.com", append(w.opts, WithToolLogger(w.log))...)
-	require.NoError(t, err)
+	h := Must(NewToolHandler("https://tools.example.com", append(w.opts, WithToolLogger(w.log))...))(t)
 	require.NoError(t, AddTool(h, "find", "Finds.", func(ctx context.Context, _ struct{}) (string, error) {
 		held = ctx.Value(observerKey{})
 		return "found", nil
@@ -114,8 +112,7 @@ func (w *toolWatcher) run(t *testing.T) (held any) {
 }
 
 func (w *toolWatcher) refuse() error {
-	_, err := NewToolHandler("https://tools.example.com", WithToolObserver(Observer[ToolCallInfo]{}))
-	return err
+	return ErrorOf(NewToolHandler("https://tools.example.com", WithToolObserver(Observer[ToolCallInfo]{})))
 }
 
 func callFind(h *ToolHandler, body string) *httptest.ResponseRecorder {
@@ -152,19 +149,17 @@ var observerRows = map[string]struct {
 func TestObserversAreCalledInOneWay(t *testing.T) {
 	for kind, make := range watchers {
 		for name, row := range observerRows {
-			t.Run(kind+", "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var log syncBuffer
-					w := make(slog.New(slog.NewTextHandler(&log, nil)))
-					seen := watch(w, row.names)
-					works := w.run(t)
-					assert.Equal(t, row.seen, *seen)
-					assert.Equal(t, row.works, works, "the context of the work")
-					for text, times := range row.kinds {
-						assert.Equal(t, times, strings.Count(log.String(), "heads: panic: "+text), log.String())
-					}
-					assert.Equal(t, len(row.kinds), strings.Count(log.String(), "an observer panicked"), log.String())
-				})
+			Bubble(t, kind+", "+name, func(t *testing.T) {
+				var log SyncBuffer
+				w := make(slog.New(slog.NewTextHandler(&log, nil)))
+				seen := watch(w, row.names)
+				works := w.run(t)
+				assert.Equal(t, row.seen, *seen)
+				assert.Equal(t, row.works, works, "the context of the work")
+				for text, times := range row.kinds {
+					assert.Equal(t, times, strings.Count(log.String(), "heads: panic: "+text), log.String())
+				}
+				assert.Equal(t, len(row.kinds), strings.Count(log.String(), "an observer panicked"), log.String())
 			})
 		}
 	}
@@ -247,16 +242,14 @@ func TestAttemptSaysWhetherAnotherFollows(t *testing.T) {
 		"no retry left": {RetryPolicy{MaxRetries: 1}, []step{answer(503, "")}, []bool{false, true}, false},
 		"refused":       {RetryPolicy{MaxRetries: 1}, []step{answer(400, "")}, []bool{true}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var final []bool
-				observer := Observer[Attempt]{End: func(_ context.Context, a Attempt) {
-					final = append(final, a.Final)
-					assert.Equal(t, row.waits && !a.Final, a.RetryIn > 0, "the wait, 0 for none")
-				}}
-				_ = getHead(t.Context(), newTestClient(t, memoryURL, newScript(row.steps...), WithRetryPolicy(row.policy), WithObserver(observer)))
-				assert.Equal(t, row.final, final)
-			})
+		Bubble(t, name, func(t *testing.T) {
+			var final []bool
+			observer := Observer[Attempt]{End: func(_ context.Context, a Attempt) {
+				final = append(final, a.Final)
+				assert.Equal(t, row.waits && !a.Final, a.RetryIn > 0, "the wait, 0 for none")
+			}}
+			_ = getHead(t.Context(), newTestClient(t, memoryURL, newScript(row.steps...), WithRetryPolicy(row.policy), WithObserver(observer)))
+			assert.Equal(t, row.final, final)
 		})
 	}
 }
@@ -281,33 +274,22 @@ func TestAttemptObserversAddToTheHeaderOfOneAttempt(t *testing.T) {
 	assert.Equal(t, own, tr.requests[0].Header)
 }
 
-// deliveryOrder puts name into the context and appends the calls to order.
-func deliveryOrder(order *[]string, name string) EventHandlerOption {
-	var mu sync.Mutex // deliveries of a queue end on several goroutines
-	called := func(what string) {
-		mu.Lock()
-		defer mu.Unlock()
-		*order = append(*order, what)
-	}
-	return WithDeliveryObserver(Observer[DeliveryInfo]{
-		Start: func(ctx context.Context, info DeliveryInfo) context.Context {
-			called(fmt.Sprintf("start %s %t", name, info == DeliveryInfo{}))
-			return ctx
-		},
-		End: func(_ context.Context, info DeliveryInfo) { called("end " + name + " " + string(info.Outcome)) },
-	})
-}
-
 func TestDeliveryObserversAreToldOfEveryDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string
-		h := newReceiver(t, returning(errors.New("broken")), deliveryOrder(&order, "a"))
+		h := newReceiver(t, returning(errors.New("broken")), WithDeliveryObserver(Observer[DeliveryInfo]{
+			Start: func(ctx context.Context, info DeliveryInfo) context.Context {
+				order = append(order, fmt.Sprint("start ", info == DeliveryInfo{}))
+				return ctx
+			},
+			End: func(_ context.Context, info DeliveryInfo) { order = append(order, "end "+string(info.Outcome)) },
+		}))
 		serveEvent(h, httptest.NewRequest(http.MethodGet, "/webhooks", nil))
 		h.post(recentEventBody(testHeadA, "s"), testKeyB)
 		h.event("s")
 		require.NoError(t, h.Shutdown(t.Context()))
 		h.event("s")
-		assert.Equal(t, []string{"start a true", "end a bad_method", "start a true", "end a unauthorized", "start a true", "end a failed", "start a true", "end a shut_down"}, order)
+		assert.Equal(t, []string{"start true", "end bad_method", "start true", "end unauthorized", "start true", "end failed", "start true", "end shut_down"}, order)
 	})
 }
 
@@ -322,12 +304,11 @@ func TestWorkBeforeTheFunctionHasTheContextOfStart(t *testing.T) {
 	assert.Equal(t, 200, events.event("s"))
 
 	checked := false
-	tools, err := NewToolHandler("https://tools.example.com", WithToolObserver(observerOf[ToolCallInfo](mark, nil)), WithToolAuth(func(r *http.Request) error {
+	tools := Must(NewToolHandler("https://tools.example.com", WithToolObserver(observerOf[ToolCallInfo](mark, nil)), WithToolAuth(func(r *http.Request) error {
 		checked = true
 		assert.Equal(t, "a", r.Context().Value(observerKey{}))
 		return nil
-	}))
-	require.NoError(t, err)
+	})))(t)
 	require.NoError(t, AddTool(tools, "find", "Finds.", func(context.Context, struct{}) (string, error) { return "found", nil }))
 	callFind(tools, "{}")
 	assert.True(t, checked)
@@ -335,11 +316,10 @@ func TestWorkBeforeTheFunctionHasTheContextOfStart(t *testing.T) {
 
 func TestToolObserversStartOnceTheToolIsFound(t *testing.T) {
 	var told []ToolCallInfo
-	h, err := NewToolHandler("https://tools.example.com", WithToolObserver(Observer[ToolCallInfo]{
+	h := Must(NewToolHandler("https://tools.example.com", WithToolObserver(Observer[ToolCallInfo]{
 		Start: func(ctx context.Context, i ToolCallInfo) context.Context { told = append(told, i); return ctx },
 		End:   func(_ context.Context, i ToolCallInfo) { i.Duration, i.Err = 0, nil; told = append(told, i) },
-	}))
-	require.NoError(t, err)
+	})))(t)
 	require.NoError(t, AddTool(h, "find", "Finds.", func(context.Context, struct{}) (string, error) { return "found", nil }))
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/no_such_tool", strings.NewReader("{}")))
 	assert.Empty(t, told)
@@ -352,24 +332,6 @@ func TestToolObserversStartOnceTheToolIsFound(t *testing.T) {
 		{Tool: "find"}, {Tool: "find", Outcome: ToolAnswered, SessionID: "s-1"},
 		{Tool: "find"}, {Tool: "find", Outcome: ToolBusy},
 	}, told)
-}
-
-// syncBuffer is a log that several goroutines may write.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 func TestObserverSeesEveryAttempt(t *testing.T) {
@@ -419,8 +381,7 @@ func TestObserverSeesEveryAttempt(t *testing.T) {
 
 func TestObserverDoesNotSeeWhatWasNotSent(t *testing.T) {
 	client := newTestClient(t, memoryURL, newScript(answer(200, "")), WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { panic("told") }}))
-	_, err := client.Heads.Get(t.Context(), "li-28379")
-	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorIs(t, ErrorOf(client.Heads.Get(t.Context(), "li-28379")), ErrInvalid)
 }
 
 func TestErrorOfAnAttemptHasNeitherBodyNorHeader(t *testing.T) {
@@ -428,8 +389,7 @@ func TestErrorOfAnAttemptHasNeitherBodyNorHeader(t *testing.T) {
 	client := newTestClient(t, memoryURL, newScript(answer(400, `{"message":"no","extra":"x"}`, "Set-Cookie: a=b")),
 		WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { got = a }}))
 	require.Error(t, getHead(t.Context(), client))
-	var failure *Error
-	require.ErrorAs(t, got.Err, &failure)
+	failure := As[*Error](t, got.Err)
 	assert.Equal(t, "no", failure.Message)
 	assert.Zero(t, failure.Body.Len())
 	assert.Nil(t, failure.Header)
@@ -447,8 +407,7 @@ func TestLogLines(t *testing.T) {
 		tr := newScript(answer(503, `{"message":"busy"}`, "Retry-After: 2", "X-Request-Id: r-1"),
 			fail(errors.New("lost with "+pathToken)), answer(200, "[]", "X-Request-Id: r-3"))
 		client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MaxWait: 5 * time.Second}), WithLogger(logger))
-		_, err := client.Webhooks.List(t.Context(), testHead)
-		require.NoError(t, err)
+		Must(client.Webhooks.List(t.Context(), testHead))(t)
 		assert.Equal(t, strings.Join([]string{
 			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=1 status=503 duration=0s request_id=r-1 error="heads: Webhooks.List: GET /head-events: 503 Service Unavailable: busy (retry after 2s) [request r-1]" retry_in=2s`,
 			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=2 status=0 duration=0s error="lost with [redacted]" retry_in=0s`,

@@ -49,8 +49,7 @@ func TestBaseURL(t *testing.T) {
 			tr := newScript(answer(200, headJSON))
 			client, err := New(row.url, pathToken, append(row.opts, WithHTTPClient(&http.Client{Transport: tr}))...)
 			if row.base == "" {
-				var invalid *InvalidError
-				require.ErrorAs(t, err, &invalid)
+				invalid := As[*InvalidError](t, err)
 				assert.Nil(t, client)
 				assert.Equal(t, "New", invalid.Operation)
 				assert.Equal(t, "base URL", invalid.Field)
@@ -89,8 +88,7 @@ func TestToken(t *testing.T) {
 			tr := newScript(answer(200, headJSON))
 			client, err := New(memoryURL, row.token, WithHTTPClient(&http.Client{Transport: tr}))
 			if row.says != "" {
-				var invalid *InvalidError
-				require.ErrorAs(t, err, &invalid)
+				invalid := As[*InvalidError](t, err)
 				assert.Equal(t, "token", invalid.Field)
 				assert.Contains(t, invalid.Problem+"; "+invalid.Remedy, row.says)
 				assert.NotContains(t, err.Error(), "hush-hush")
@@ -135,8 +133,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client, err := New(memoryURL, pathToken, row.opt)
 			assert.Nil(t, client)
-			var invalid *InvalidError
-			require.ErrorAs(t, err, &invalid)
+			invalid := As[*InvalidError](t, err)
 			assert.Equal(t, "New", invalid.Operation)
 			assert.Equal(t, row.field, invalid.Field)
 			assert.NotEmpty(t, invalid.Problem+"; "+invalid.Remedy)
@@ -155,8 +152,7 @@ func TestNewReportsAllFaultsTogether(t *testing.T) {
 func TestHTTPClientIsCopiedAndNeverChanged(t *testing.T) {
 	tr, other := newScript(answer(200, headJSON)), newScript(answer(200, headJSON))
 	hc := &http.Client{Transport: tr, Timeout: time.Minute}
-	client, err := New(memoryURL, pathToken, WithHTTPClient(hc))
-	require.NoError(t, err)
+	client := Must(New(memoryURL, pathToken, WithHTTPClient(hc)))(t)
 	assert.Equal(t, &http.Client{Transport: tr, Timeout: time.Minute}, hc)
 	hc.Transport = other
 	require.NoError(t, getHead(t.Context(), client))
@@ -178,36 +174,23 @@ func TestTimeoutLimitsEachAttempt(t *testing.T) {
 		"option shorter": {2 * time.Minute, 5 * time.Second, 5 * time.Second},
 	} {
 		for where, step := range map[string]step{"answer": hang, "body": hangInBody} {
-			t.Run(name+", "+where, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					tr := newScript(step, step, answer(200, headJSON))
-					opts := []Option{WithHTTPClient(&http.Client{Transport: tr, Timeout: row.client})}
-					if row.option > 0 {
-						opts = append(opts, WithAttemptTimeout(row.option))
-					}
-					client := newTestClient(t, memoryURL, tr, opts...)
-					start := time.Now()
-					require.NoError(t, getHead(t.Context(), client), "an attempt that took too long is retried")
-					assert.Equal(t, 2*row.want, time.Since(start).Truncate(time.Microsecond))
-				})
+			Bubble(t, name+", "+where, func(t *testing.T) {
+				tr := newScript(step, step, answer(200, headJSON))
+				opts := []Option{WithHTTPClient(&http.Client{Transport: tr, Timeout: row.client})}
+				if row.option > 0 {
+					opts = append(opts, WithAttemptTimeout(row.option))
+				}
+				client := newTestClient(t, memoryURL, tr, opts...)
+				start := time.Now()
+				require.NoError(t, getHead(t.Context(), client), "an attempt that took too long is retried")
+				assert.Equal(t, 2*row.want, time.Since(start).Truncate(time.Microsecond))
 			})
 		}
 	}
 }
 
-func TestTimeoutOfTheLastAttemptIsADeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := newTestClient(t, memoryURL, newScript(hang), WithAttemptTimeout(time.Second))
-		err := getHead(t.Context(), client)
-		require.ErrorContains(t, err, "no whole answer within 1s")
-		assertTimeout(t, err)
-		assert.NoError(t, t.Context().Err())
-	})
-}
-
 func TestCookieJarIsKept(t *testing.T) {
-	jar, err := cookiejar.New(nil)
-	require.NoError(t, err)
+	jar := Must(cookiejar.New(nil))(t)
 	tr := newScript(
 		answer(200, headJSON, "Set-Cookie: session=one"),
 		answer(503, ""), answer(200, headJSON, "Set-Cookie: session=two"), answer(200, headJSON),
@@ -229,8 +212,7 @@ func TestCheckRedirectIsIgnored(t *testing.T) {
 		Transport:     tr,
 		CheckRedirect: func(*http.Request, []*http.Request) error { panic("asked about a redirect") },
 	}))
-	var failure *Error
-	require.ErrorAs(t, getHead(t.Context(), client), &failure)
+	failure := As[*Error](t, getHead(t.Context(), client))
 	assert.Equal(t, 302, failure.StatusCode)
 	assert.Equal(t, 1, tr.sent())
 }
@@ -303,8 +285,7 @@ func TestNewFromEnv(t *testing.T) {
 func accessBases(t *testing.T, client *Client) (bases []string) {
 	const own = "https://own.example.com"
 	for _, streaming := range []bool{false, true} {
-		address, err := client.AccessURL(&Head{PublicURL: NewSecret(own + "/Org-1/li-2?api_key=k"), VideoStreaming: streaming})
-		require.NoError(t, err)
+		address := Must(client.AccessURL(&Head{PublicURL: NewSecret(own + "/Org-1/li-2?api_key=k"), VideoStreaming: streaming}))(t)
 		bases = append(bases, strings.TrimPrefix(address.Base, own))
 	}
 	return bases
@@ -374,8 +355,7 @@ func TestOptionsCanBeAppliedAgain(t *testing.T) {
 		}, []string{"acme"}},
 		"WithInsecureHTTP": {WithInsecureHTTP(), nil, func(_ *testing.T, c *Client, _ *script) any { return c.BaseURL() }, "http://api.example.com"},
 	}
-	api, err := os.ReadFile("testdata/api.txt")
-	require.NoError(t, err)
+	api := Must(os.ReadFile("testdata/api.txt"))(t)
 	var named []string
 	for line := range strings.Lines(string(api)) {
 		if name, ok := strings.CutPrefix(line, "heads: func With"); ok && strings.HasSuffix(name, " Option\n") {
@@ -401,8 +381,7 @@ func TestOptionsCanBeAppliedAgain(t *testing.T) {
 					tr := newScript(row.answer)
 					given := http.DefaultTransport
 					http.DefaultTransport = tr
-					client, err := New(base, token, row.opt)
-					require.NoError(t, err)
+					client := Must(New(base, token, row.opt))(t)
 					fromEnv, err := NewFromEnv(row.opt)
 					http.DefaultTransport = given
 					require.NoError(t, err)
@@ -422,26 +401,22 @@ func TestNewDoesNotReadTheEnvironment(t *testing.T) {
 	_, err := New("", "")
 	require.ErrorContains(t, err, "base URL is blank")
 	require.ErrorContains(t, err, "token is blank")
-	client, err := New(memoryURL, pathToken)
-	require.NoError(t, err)
+	client := Must(New(memoryURL, pathToken))(t)
 	assert.Equal(t, []string{"", ""}, accessBases(t, client))
 }
 
 func TestStreamingProviders(t *testing.T) {
-	client, err := New(memoryURL, pathToken)
-	require.NoError(t, err)
+	client := Must(New(memoryURL, pathToken))(t)
 	assert.Equal(t, []string{"azure", "elevenlabs"}, streamingProviders(client))
-	client, err = New(memoryURL, pathToken, WithStreamingProviders("Acme", "azure"))
-	require.NoError(t, err)
+	client = Must(New(memoryURL, pathToken, WithStreamingProviders("Acme", "azure")))(t)
 	assert.Equal(t, []string{"acme", "azure"}, streamingProviders(client))
 }
 
 func TestConstructorMakesNoCall(t *testing.T) {
 	tr := newScript(answer(200, ""))
 	asked := false
-	_, err := New(memoryURL, "", WithHTTPClient(&http.Client{Transport: tr}), WithLogger(slog.New(slog.DiscardHandler)),
-		WithTokenSource(func(context.Context, string) (string, error) { asked = true; return pathToken, nil }))
-	require.NoError(t, err)
+	Must(New(memoryURL, "", WithHTTPClient(&http.Client{Transport: tr}), WithLogger(slog.New(slog.DiscardHandler)),
+		WithTokenSource(func(context.Context, string) (string, error) { asked = true; return pathToken, nil })))(t)
 	assert.Equal(t, 0, tr.sent())
 	assert.False(t, asked)
 }
@@ -478,8 +453,7 @@ func accepting(list ...string) step {
 func sourceClient(t testing.TB, transport http.RoundTripper, source TokenSource, opts ...Option) *Client {
 	t.Helper()
 	all := []Option{WithHTTPClient(&http.Client{Transport: transport}), WithRetryPolicy(atOncePolicy), WithTokenSource(source)}
-	client, err := New(memoryURL, "", append(all, opts...)...)
-	require.NoError(t, err)
+	client := Must(New(memoryURL, "", append(all, opts...)...))(t)
 	return client
 }
 
@@ -517,8 +491,7 @@ func TestAskingAgainIsNotARetry(t *testing.T) {
 	source := &tokens{}
 	tr := newScript(answer(503, ""), answer(401, ""), answer(503, ""), answer(503, ""), answer(503, ""))
 	client := sourceClient(t, tr, source.next)
-	var failure *Error
-	require.ErrorAs(t, getHead(t.Context(), client), &failure)
+	failure := As[*Error](t, getHead(t.Context(), client))
 	assert.Equal(t, 503, failure.StatusCode)
 	assert.Equal(t, 5, failure.Attempts, "three retries and one renewal")
 	assert.Equal(t, 5, tr.sent())
@@ -528,8 +501,7 @@ func TestTokenSourceIsAskedAgainOnlyOnceACall(t *testing.T) {
 	source := &tokens{}
 	tr := newScript(accepting("t4"))
 	client := sourceClient(t, tr, source.next)
-	err := getHead(t.Context(), client)
-	require.ErrorIs(t, err, ErrUnauthorized)
+	require.ErrorIs(t, getHead(t.Context(), client), ErrUnauthorized)
 	assert.Equal(t, 2, tr.sent())
 	assert.Equal(t, []string{"", "t1"}, source.asked)
 
@@ -540,8 +512,7 @@ func TestTokenSourceIsAskedAgainOnlyOnceACall(t *testing.T) {
 
 func TestSameTokenIsNotTriedTwice(t *testing.T) {
 	tr := newScript(answer(401, `{"message":"expired"}`))
-	var failure *Error
-	require.ErrorAs(t, getHead(t.Context(), sourceClient(t, tr, fixedSource("same"))), &failure)
+	failure := As[*Error](t, getHead(t.Context(), sourceClient(t, tr, fixedSource("same"))))
 	assert.Equal(t, 401, failure.StatusCode)
 	assert.Equal(t, "expired", failure.Message)
 	assert.Equal(t, 1, tr.sent())
@@ -605,8 +576,7 @@ func TestFailingSourceAfter401KeepsTheAnswer(t *testing.T) {
 				return row.token, row.err
 			}))
 			require.ErrorIs(t, err, ErrUnauthorized)
-			var failure *Error
-			require.ErrorAs(t, err, &failure)
+			failure := As[*Error](t, err)
 			assert.Equal(t, "expired", failure.Message)
 			assert.NotEmpty(t, failure.Body)
 			require.ErrorContains(t, err, row.says)

@@ -80,7 +80,6 @@ func fullHead() *Head {
 
 func TestEveryDocumentedFieldOfAHeadIsRead(t *testing.T) {
 	head := readHead(t, readFile(t, "head_full.json"))
-
 	settings := head.ConversationSettings
 	require.NotNil(t, settings)
 	require.Len(t, settings.Tools, 1)
@@ -157,8 +156,7 @@ func TestDocumentedFieldOfTheWrongTypeIsADecodeError(t *testing.T) {
 				document := full.with(t, field, value).String()
 				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
 				assert.Nil(t, head)
-				var wrong *DecodeError
-				require.ErrorAs(t, err, &wrong)
+				wrong := As[*DecodeError](t, err)
 				assert.Equal(t, "Heads.Get", wrong.Operation)
 				assert.Equal(t, document, string(wrong.Body.Bytes()))
 				assert.Contains(t, err.Error(), inSettings(field), "names the field")
@@ -224,8 +222,7 @@ func TestUntypedFieldOfAnotherTypeIsZeroAndStaysInRaw(t *testing.T) {
 			}
 			t.Run(field+" "+given, func(t *testing.T) {
 				document := full.with(t, field, value).String()
-				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
-				require.NoError(t, err)
+				head := Must(newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead))(t)
 				assert.Equal(t, document, string(head.Raw.Bytes()))
 
 				found := fieldOf(reflect.ValueOf(head).Elem(), field)
@@ -256,8 +253,7 @@ func TestManyUntypedFieldsOfOtherTypesAtOnce(t *testing.T) {
 			document = document.with(t, field, wrong)
 		}
 	}
-	head, err := newFakeAPI(t, answering(document.String())).Heads.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	head := Must(newFakeAPI(t, answering(document.String())).Heads.Get(t.Context(), testHead))(t)
 	for field, kind := range untypedKinds {
 		found := fieldOf(reflect.ValueOf(head).Elem(), field)
 		switch {
@@ -275,8 +271,7 @@ func TestManyUntypedFieldsOfOtherTypesAtOnce(t *testing.T) {
 
 func TestUntypedFieldHidesNoFaultInADocumentedOne(t *testing.T) {
 	for _, document := range []string{`{"isActive":"yes","name":5}`, `{"name":5,"isActive":"yes"}`, `{"organisation":"x","promptConfig":{"id":5,"system_prompt":6}}`} {
-		err := decodeAnswer([]byte(document), new(Head))
-		assert.Error(t, err, document)
+		assert.Error(t, decodeAnswer([]byte(document), new(Head)), document)
 	}
 }
 
@@ -296,12 +291,6 @@ func TestUntypedFieldOfAnotherTypeLeavesOtherBytesAlone(t *testing.T) {
 	model, _ := head.ConversationSettings.Extra("model")
 	assert.Equal(t, `{"html": "<b>&", "n": 1.0, "e": "\u00e9"}`, string(model.Bytes()))
 	assert.Equal(t, strings.Replace(settings, "[ ]", "[]", 1), string(head.ConversationSettings.document()))
-}
-
-func TestAnswersThatHoldNothing(t *testing.T) {
-	for _, document := range []string{"", " \r\n\t", "null", " null\n"} {
-		assert.Error(t, decodeAnswer([]byte(document), new(Head)), "%q", document)
-	}
 }
 
 // variants are other spellings of a name, which package json takes for it.
@@ -345,8 +334,7 @@ func besideVariantsInList(t *testing.T, list json.RawMessage) json.RawMessage {
 			items[i] = json.RawMessage(besideVariants(t, string(item)))
 		}
 	}
-	raw, err := json.Marshal(items)
-	require.NoError(t, err)
+	raw := Must(json.Marshal(items))(t)
 	return raw
 }
 
@@ -375,21 +363,17 @@ func TestNamesAreExact(t *testing.T) {
 		"GET /head-events":     `[` + besideVariants(t, canaryHookOf(7)) + `]`,
 		"POST /head-events":    besideVariants(t, canaryHookOf(7)),
 	})
-	visual, err := service.HeadVisuals.Get(t.Context(), "v-1")
-	require.NoError(t, err)
+	visual := Must(service.HeadVisuals.Get(t.Context(), "v-1"))(t)
 	assert.Equal(t, "v-1", visual.ID)
 	assert.Empty(t, visual.Mode)
 
 	var hook Webhook
 	require.NoError(t, json.Unmarshal([]byte(canaryHookOf(7)), &hook))
-	got, err := service.Webhooks.Get(t.Context(), 7)
-	require.NoError(t, err)
+	got := Must(service.Webhooks.Get(t.Context(), 7))(t)
 	assert.Equal(t, &hook, got)
-	list, err := service.Webhooks.List(t.Context(), testHead)
-	require.NoError(t, err)
+	list := Must(service.Webhooks.List(t.Context(), testHead))(t)
 	assert.Equal(t, []Webhook{hook}, list)
-	created, err := service.Webhooks.Create(t.Context(), hookSpec())
-	require.NoError(t, err)
+	created := Must(service.Webhooks.Create(t.Context(), hookSpec()))(t)
 	assert.Equal(t, &hook, created)
 }
 
@@ -404,9 +388,8 @@ func TestVariantOfANameAloneIsNotTheField(t *testing.T) {
 	head.Raw = Raw{}
 	assert.Equal(t, &Head{}, head)
 	assert.Contains(t, string(raw.Bytes()), `"ttsvoice":"v"`)
-	_, err := newFakeAPI(t, answering(`{"ID":"`+testHead+`"}`)).Heads.Get(t.Context(), testHead)
-	assert.ErrorContains(t, err, "it holds no id")
-	_, err = newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedkey":"k"}`}).Webhooks.Create(t.Context(), hookSpec())
+	assert.ErrorContains(t, ErrorOf(newFakeAPI(t, answering(`{"ID":"`+testHead+`"}`)).Heads.Get(t.Context(), testHead)), "it holds no id")
+	_, err := newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedkey":"k"}`}).Webhooks.Create(t.Context(), hookSpec())
 	assert.ErrorContains(t, err, "no sharedKey")
 }
 
@@ -451,8 +434,7 @@ func TestNameThatOccursTwiceIsADecodeError(t *testing.T) {
 	tool := `{"name":"n","description":"d","url":"https://a.example","parameters":[{"name":"p","type":"string","description":"d"}]}`
 	for _, name := range []string{"name", "description", "url", "parameters"} {
 		document := `{"id":"` + testHead + `","conversationSettings":{"tools":[` + tool + `,` + twice(t, tool, name) + `]}}`
-		_, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
-		assertTwice(t, err, "Heads.Get", "conversationSettings.tools."+name)
+		assertTwice(t, ErrorOf(newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)), "Heads.Get", "conversationSettings.tools."+name)
 		assert.ErrorContains(t, json.Unmarshal([]byte(twice(t, tool, name)), new(Tool)), "occurs twice")
 	}
 	parameter := `{"name":"p","type":"string","description":"d"}`
@@ -469,19 +451,15 @@ func TestNameThatOccursTwiceIsADecodeError(t *testing.T) {
 	for name := range parseObject(t, canaryHookOf(7)) {
 		document := twice(t, canaryHookOf(7), name)
 		service := newFakeAPI(t, map[string]string{"GET /head-events/7": document, "GET /head-events": "[" + document + "]", "POST /head-events": document})
-		_, err := service.Webhooks.Get(t.Context(), 7)
-		assertTwice(t, err, "Webhooks.Get", name)
-		_, err = service.Webhooks.List(t.Context(), testHead)
-		assertTwice(t, err, "Webhooks.List", name)
-		_, err = service.Webhooks.Create(t.Context(), hookSpec())
-		assertTwice(t, err, "Webhooks.Create", name)
+		assertTwice(t, ErrorOf(service.Webhooks.Get(t.Context(), 7)), "Webhooks.Get", name)
+		assertTwice(t, ErrorOf(service.Webhooks.List(t.Context(), testHead)), "Webhooks.List", name)
+		assertTwice(t, ErrorOf(service.Webhooks.Create(t.Context(), hookSpec())), "Webhooks.Create", name)
 	}
 }
 
 func assertTwice(t *testing.T, err error, operation, field string) {
 	t.Helper()
-	var wrong *DecodeError
-	require.ErrorAs(t, err, &wrong)
+	wrong := As[*DecodeError](t, err)
 	assert.Equal(t, operation, wrong.Operation)
 	assert.ErrorContains(t, err, fmt.Sprintf("field %q occurs twice", field))
 }
@@ -682,41 +660,28 @@ func TestAnswerMustBeWhatWasAskedFor(t *testing.T) {
 	assert.Equal(t, "k", hook.SharedKey.Reveal())
 }
 
-func getVisual(ctx context.Context, c *Client) error { return errorOf(c.HeadVisuals.Get(ctx, "v-1")) }
+func getVisual(ctx context.Context, c *Client) error { return ErrorOf(c.HeadVisuals.Get(ctx, "v-1")) }
 
-func getHook(ctx context.Context, c *Client) error { return errorOf(c.Webhooks.Get(ctx, 7)) }
+func getHook(ctx context.Context, c *Client) error { return ErrorOf(c.Webhooks.Get(ctx, 7)) }
 
 func modifyHook(ctx context.Context, c *Client) error {
-	return errorOf(c.Webhooks.Modify(ctx, 7, func(w *Webhook) error {
-		w.EndConversation = true
-		return nil
-	}))
+	return ErrorOf(c.Webhooks.Modify(ctx, 7, Edit(func(w *Webhook) { w.EndConversation = true })))
 }
 
 func TestPromptConfigMayBeAString(t *testing.T) {
 	const document = `{"id":"` + testHead + `","isActive":"yes","promptConfig":"Be \u0062rief.","name":"n"}`
 	service := newFakeAPI(t, answering(document))
-	head, err := service.Heads.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	head := Must(service.Heads.Get(t.Context(), testHead))(t)
 	assert.Equal(t, &PromptConfig{SystemPrompt: "Be brief."}, head.PromptConfig)
 	assert.Equal(t, "n", head.Name)
 	assert.Equal(t, document, string(head.Raw.Bytes()))
 
-	_, err = service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
-		h.Name = "m"
-		return nil
-	})
-	require.NoError(t, err)
+	Must(service.Heads.Modify(t.Context(), testHead, Edit(func(h *Head) { h.Name = "m" })))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","name":"m"}`, service.bodyOf(t, "PUT /head/update"))
-	_, err = service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
-		h.PromptConfig.SystemPrompt = "Be kind."
-		return nil
-	})
-	require.NoError(t, err)
+	Must(service.Heads.Modify(t.Context(), testHead, Edit(func(h *Head) { h.PromptConfig.SystemPrompt = "Be kind." })))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","promptConfig":{"system_prompt":"Be kind."}}`, service.bodyOf(t, "PUT /head/update"))
 
-	u, err := HeadUpdateFromJSON(head.Raw.Bytes())
-	require.NoError(t, err)
+	u := Must(HeadUpdateFromJSON(head.Raw.Bytes()))(t)
 	assert.JSONEq(t, `{"system_prompt":"Be brief."}`, string(parseObject(t, string(u.document(testHead)))["promptConfig"]))
 }
 
@@ -739,10 +704,7 @@ func TestRecordProvesAChangeOnlyIfItIsWhole(t *testing.T) {
 func TestEmptiedListIsShownByNullToo(t *testing.T) {
 	for _, shown := range []string{"[]", "null"} {
 		tr := newScript(answer(200, `{"id":"`+testHead+`","phrases":["a"]}`), answer(200, `{"status":"done"}`), answer(200, `{"id":"`+testHead+`","phrases":`+shown+`}`))
-		_, err := newTestClient(t, memoryURL, tr).Heads.Modify(t.Context(), testHead, func(h *Head) error {
-			h.Phrases = nil
-			return nil
-		})
+		_, err := newTestClient(t, memoryURL, tr).Heads.Modify(t.Context(), testHead, Edit(func(h *Head) { h.Phrases = nil }))
 		require.NoError(t, err, shown)
 		assert.Equal(t, 3, tr.sent())
 	}

@@ -25,8 +25,7 @@ const (
 )
 
 func TestSignFollowsRFC4231(t *testing.T) {
-	data, err := os.ReadFile("testdata/signatures/rfc4231.json")
-	require.NoError(t, err)
+	data := Must(os.ReadFile("testdata/signatures/rfc4231.json"))(t)
 	var vectors []struct {
 		Case           int
 		Key, Data, MAC string
@@ -34,10 +33,8 @@ func TestSignFollowsRFC4231(t *testing.T) {
 	require.NoError(t, json.Unmarshal(data, &vectors))
 	require.Len(t, vectors, 7)
 	for _, v := range vectors {
-		key, err := hex.DecodeString(v.Key)
-		require.NoError(t, err)
-		body, err := hex.DecodeString(v.Data)
-		require.NoError(t, err)
+		key := Must(hex.DecodeString(v.Key))(t)
+		body := Must(hex.DecodeString(v.Data))(t)
 		require.NotEmpty(t, v.MAC)
 		signature := Sign(body, string(key))
 		assert.Equal(t, v.MAC, signature[:len(v.MAC)], "case %d", v.Case)
@@ -49,8 +46,7 @@ func TestSignaturesOfOtherProgramsVerify(t *testing.T) {
 	for _, program := range []string{"openssl", "python", "node"} {
 		t.Run(program, func(t *testing.T) {
 			read := func(name string) []byte {
-				data, err := os.ReadFile(filepath.Join("testdata/signatures", name))
-				require.NoError(t, err)
+				data := Must(os.ReadFile(filepath.Join("testdata/signatures", name)))(t)
 				return data
 			}
 			lines := strings.Split(strings.TrimSpace(string(read(program+".txt"))), "\n")
@@ -78,17 +74,12 @@ func TestSignAgreesWithCryptoHMAC(t *testing.T) {
 	}
 }
 
-func TestSignIsBareLowerCaseHex(t *testing.T) {
-	assert.Regexp(t, "^[0-9a-f]{64}$", Sign([]byte("body"), testKeyA))
-}
-
 func TestVerifyAcceptsEveryEncoding(t *testing.T) {
 	// The sum of this body has both characters in which the two base64 alphabets
 	// differ.
 	body := []byte(`{"n":0}`)
 	hexText := Sign(body, testKeyA)
-	sum, err := hex.DecodeString(hexText)
-	require.NoError(t, err)
+	sum := Must(hex.DecodeString(hexText))(t)
 	std := base64.StdEncoding.EncodeToString(sum)
 	require.Contains(t, std, "+")
 	require.Contains(t, std, "/")
@@ -115,8 +106,7 @@ func TestVerifyAcceptsEveryEncoding(t *testing.T) {
 func TestVerifyRefusesMalformedSignatures(t *testing.T) {
 	body := []byte("body")
 	good := Sign(body, testKeyA)
-	sum, err := hex.DecodeString(good)
-	require.NoError(t, err)
+	sum := Must(hex.DecodeString(good))(t)
 	b64 := base64.StdEncoding.EncodeToString(sum)
 	for name, signature := range map[string]string{
 		"one digit short":            good[:63],
@@ -159,11 +149,7 @@ func TestVerifyReturnsWhatIsMissing(t *testing.T) {
 	body := []byte("body")
 	assert.ErrorIs(t, VerifySignature(body, "", testKeyA), ErrSignatureMissing)
 	assert.ErrorIs(t, VerifySignature(body, Sign(body, testKeyA)), ErrNoSharedKey)
-}
-
-func TestEmptyKeyVerifiesNothing(t *testing.T) {
-	body := []byte("body")
-	assert.ErrorIs(t, VerifySignature(body, Sign(body, ""), ""), ErrNoSharedKey)
+	assert.ErrorIs(t, VerifySignature(body, Sign(body, ""), ""), ErrNoSharedKey, "an empty key verifies nothing")
 	assert.ErrorIs(t, VerifySignature(body, Sign(body, ""), "", ""), ErrNoSharedKey)
 	assert.ErrorIs(t, VerifySignature(body, Sign(body, ""), "", testKeyA), ErrSignatureMismatch)
 	assert.NoError(t, VerifySignature(body, Sign(body, testKeyA), "", testKeyA))
@@ -180,8 +166,7 @@ func TestVerifyTriesEveryKey(t *testing.T) {
 func TestVerifyRefusesEveryFlippedBit(t *testing.T) {
 	body := []byte(eventBody(testHeadA, "session", "start_conversation", "2026-08-31 06:56:30"))
 	signature := Sign(body, testKeyA)
-	sum, err := hex.DecodeString(signature)
-	require.NoError(t, err)
+	sum := Must(hex.DecodeString(signature))(t)
 	require.NoError(t, VerifySignature(body, signature, testKeyA))
 
 	eachFlip := func(data []byte, check func(flipped []byte, bit int)) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,7 +32,7 @@ func TestConversionSendsExactlyThis(t *testing.T) {
 		off    = "PUT /head/HEAD/video-streaming?videoStreaming=false"
 		body   = `{"id":"` + convertID + `","ttsProvider":"elevenlabs","ttsVoice":"pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"}`
 	)
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		head headstest.Head
 		run  func(context.Context, *heads.Client) error
@@ -42,41 +43,34 @@ func TestConversionSendsExactlyThis(t *testing.T) {
 		{"the same voice", headWith(newVoice), toNewVoice, []string{read, visual, on, read}},
 		{"the same voice, provider in other case", headWith(heads.Voice{Provider: "ElevenLabs", ID: newVoice.ID}), toNewVoice, []string{read, visual, on, read}},
 		{"the head's own voice", headWith(capableVoice), func(ctx context.Context, c *heads.Client) error {
-			_, err := c.Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{})
-			return err
+			return heads.ErrorOf(c.Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{}))
 		}, []string{read, visual, on, read}},
 		{"streams already", streamingHead(), toNewVoice, []string{read}},
 		{"streams already, with another voice", streamingWith(capableVoice), toNewVoice, []string{read, update, read}},
 		{"a plan", headWith(muteVoice), func(ctx context.Context, c *heads.Client) error {
-			_, err := c.Heads.PlanStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
-			return err
+			return heads.ErrorOf(c.Heads.PlanStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice}))
 		}, []string{read, visual}},
 		{"back to legacy", streamingHead(), toLegacy, []string{read, visual, off, read}},
 		{"legacy already", headWith(muteVoice), toLegacy, []string{read}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, tt.head)
-				require.NoError(t, tt.run(t.Context(), w.client()))
-				assert.Equal(t, tt.want, w.wire())
-				for _, r := range w.Requests() {
-					assert.Equal(t, map[string]string{"/head/update": body}[r.Path], string(r.Body))
-					assert.Equal(t, len(r.Body) > 0, r.Header.Get("Content-Type") != "", "only a body has a type")
-				}
-			})
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newConversionWorld(t, tt.head)
+			require.NoError(t, tt.run(t.Context(), w.client()))
+			assert.Equal(t, tt.want, w.wire())
+			for _, r := range w.Requests() {
+				assert.Equal(t, map[string]string{"/head/update": body}[r.Path], string(r.Body))
+				assert.Equal(t, len(r.Body) > 0, r.Header.Get("Content-Type") != "", "only a body has a type")
+			}
 		})
 	}
 }
 
 func toNewVoice(ctx context.Context, c *heads.Client) error {
-	_, err := c.Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
-	return err
+	return heads.ErrorOf(c.Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice}))
 }
 
 func toLegacy(ctx context.Context, c *heads.Client) error {
-	_, err := c.Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{})
-	return err
+	return heads.ErrorOf(c.Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{}))
 }
 
 func TestSetVideoStreamingSendsTheSwitchAlone(t *testing.T) {
@@ -101,7 +95,7 @@ func TestSetVideoStreamingReturnsTheRefusal(t *testing.T) {
 // details. Only the access URL is not known before the end.
 func TestPlanIsWhatHappens(t *testing.T) {
 	const voice = "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 of elevenlabs (recommended for streaming)"
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		head    headstest.Head
 		skipped []heads.StepName
@@ -117,56 +111,46 @@ func TestPlanIsWhatHappens(t *testing.T) {
 		{"streams already", streamingHead(), stepNames("voice enable address"), "the head already streams", "stays " + voice, "nothing to do", "stays "},
 		{"streams already, with another voice", streamingWith(capableVoice), stepNames("enable address"), "the head already streams",
 			"en-GB-SoniaNeural of azure becomes " + voice, "nothing to do", "stays "},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, tt.head)
-				before := w.state(t)
-				var told []heads.ConversionStep
-				o := heads.ConvertOptions{Voice: &newVoice, OnStep: func(step heads.ConversionStep) { told = append(told, step) }}
-				plan, err := w.client().Heads.PlanStreaming(t.Context(), convertID, o)
-				require.NoError(t, err)
-				assert.True(t, plan.Ready())
-				assert.Equal(t, before, w.state(t), "a plan changes nothing")
-				assert.Empty(t, told, "no step is done by a plan")
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newConversionWorld(t, tt.head)
+			before := w.state(t)
+			var told []heads.ConversionStep
+			o := heads.ConvertOptions{Voice: &newVoice, OnStep: func(step heads.ConversionStep) { told = append(told, step) }}
+			plan := heads.Must(w.client().Heads.PlanStreaming(t.Context(), convertID, o))(t)
+			assert.True(t, plan.Ready())
+			assert.Equal(t, before, w.state(t), "a plan changes nothing")
+			assert.Empty(t, told, "no step is done by a plan")
 
-				conversion, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
-				require.NoError(t, err)
-				assert.Equal(t, conversion.Steps, told, "OnStep is told every step, in order")
-				assert.Equal(t, stepNames("check voice enable address"), namesOf(plan.Steps))
-				assert.Equal(t, plan.Steps[:3], conversion.Steps[:3])
-				assert.Equal(t, namesOf(plan.Steps), namesOf(conversion.Steps))
-				for i, detail := range []string{tt.check, tt.voice, tt.enable, tt.address + plan.Before.String()} {
-					assert.Equal(t, detail, plan.Steps[i].Detail)
+			conversion := heads.Must(w.client().Heads.ConvertToStreaming(t.Context(), convertID, o))(t)
+			assert.Equal(t, conversion.Steps, told, "OnStep is told every step, in order")
+			assert.Equal(t, stepNames("check voice enable address"), namesOf(plan.Steps))
+			assert.Equal(t, plan.Steps[:3], conversion.Steps[:3])
+			assert.Equal(t, namesOf(plan.Steps), namesOf(conversion.Steps))
+			for i, detail := range []string{tt.check, tt.voice, tt.enable, tt.address + plan.Before.String()} {
+				assert.Equal(t, detail, plan.Steps[i].Detail)
+			}
+			var skipped []heads.StepName
+			for i, step := range conversion.Steps {
+				assert.Equal(t, plan.Steps[i].Skipped, step.Skipped)
+				if step.Skipped {
+					skipped = append(skipped, step.Name)
 				}
-				var skipped []heads.StepName
-				for i, step := range conversion.Steps {
-					assert.Equal(t, plan.Steps[i].Skipped, step.Skipped)
-					if step.Skipped {
-						skipped = append(skipped, step.Name)
-					}
-				}
-				assert.Equal(t, tt.skipped, skipped)
-				assert.Equal(t, plan.AlreadyStreaming, conversion.AlreadyStreaming)
-				assert.Equal(t, plan.Before, conversion.Before)
-				assert.Equal(t, plan.Voice, w.state(t).voice)
-			})
+			}
+			assert.Equal(t, tt.skipped, skipped)
+			assert.Equal(t, plan.AlreadyStreaming, conversion.AlreadyStreaming)
+			assert.Equal(t, plan.Before, conversion.Before)
+			assert.Equal(t, convertID, plan.HeadID)
+			assert.Equal(t, before.voice, plan.CurrentVoice)
+			assert.Equal(t, newVoice, plan.Voice)
+			assert.Equal(t, before.streaming, plan.AlreadyStreaming)
+			if !before.streaming {
+				assert.Equal(t, heads.VisualModeDefault, plan.VisualMode)
+				assert.Equal(t, legacyURL, plan.Before.Reveal())
+			}
+			assert.Equal(t, plan.Voice, w.state(t).voice)
 		})
 	}
-}
-
-func TestPlanShowsWhatItFound(t *testing.T) {
-	w := newConversionWorld(t, headWith(muteVoice))
-	plan, err := w.client().Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
-	require.NoError(t, err)
-	assert.Equal(t, convertID, plan.HeadID)
-	assert.Equal(t, heads.VisualModeDefault, plan.VisualMode)
-	assert.Equal(t, muteVoice, plan.CurrentVoice)
-	assert.Equal(t, newVoice, plan.Voice)
-	assert.Equal(t, legacyURL, plan.Before.Reveal())
-	assert.False(t, plan.AlreadyStreaming)
-	assert.Empty(t, plan.Blockers)
 }
 
 // blocked is a head that can't be converted.
@@ -234,8 +218,7 @@ func TestAllBlockersAreReturnedAndNothingIsChanged(t *testing.T) {
 
 			conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, tt.o)
 			assert.Nil(t, conversion)
-			var failure *heads.ConversionError
-			require.ErrorAs(t, err, &failure)
+			failure := heads.As[*heads.ConversionError](t, err)
 			assert.Equal(t, heads.StepCheck, failure.Step)
 			assert.Empty(t, failure.Done)
 			assert.False(t, failure.RolledBack)
@@ -262,30 +245,27 @@ func TestAllBlockersAreReturnedAndNothingIsChanged(t *testing.T) {
 func TestPlanFailsIfHeadOrVisualCannotBeRead(t *testing.T) {
 	for _, request := range []string{getHead, getVisual} {
 		for _, f := range faults {
-			t.Run(request+" "+f.name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := newConversionWorld(t, headWith(muteVoice))
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					w.cancel = cancel
-					w.faults[request] = spoiling{f, -1}
-					plan, err := w.client().Heads.PlanStreaming(ctx, convertID, heads.ConvertOptions{})
-					assert.Error(t, err)
-					assert.Nil(t, plan)
-					assert.NotErrorIs(t, err, heads.ErrVisualMode)
-				})
+			heads.Bubble(t, request+" "+f.name, func(t *testing.T) {
+				w := newConversionWorld(t, headWith(muteVoice))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				w.cancel = cancel
+				w.faults[request] = spoiling{f, -1}
+				plan, err := w.client().Heads.PlanStreaming(ctx, convertID, heads.ConvertOptions{})
+				assert.Error(t, err)
+				assert.Nil(t, plan)
+				assert.NotErrorIs(t, err, heads.ErrVisualMode)
 			})
 		}
 	}
 	w := newConversionWorld(t, headWith(muteVoice))
 	w.faults[getHead] = spoiling{before("", status(404)), -1}
-	_, err := w.client().Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})
-	assert.ErrorIs(t, err, heads.ErrNotFound)
+	assert.ErrorIs(t, heads.ErrorOf(w.client().Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})), heads.ErrNotFound)
 }
 
 func TestLocalChecksCanBeLeftToTheService(t *testing.T) {
 	mute := heads.Voice{Provider: "elevenlabs", ID: "mute"}
-	tests := []struct {
+	for _, tt := range []struct {
 		name       string
 		visual     headstest.Visual
 		old        heads.Voice
@@ -308,70 +288,50 @@ func TestLocalChecksCanBeLeftToTheService(t *testing.T) {
 		{name: "an unknown mode that is default", visual: headstest.Visual{HideMode: true}, old: capableVoice, o: heads.ConvertOptions{AllowUnknownMode: true}},
 		{name: "an unknown mode that is not", visual: headstest.Visual{HideMode: true, Mode: "two_loops"}, old: muteVoice,
 			o: heads.ConvertOptions{AllowUnknownMode: true, Voice: &newVoice}, refusal: heads.ErrConflict, rolledBack: true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(tt.old), tt.service...)
-				w.showVisual(tt.visual)
-				_, err := w.client(tt.opts...).Heads.ConvertToStreaming(t.Context(), convertID, tt.o)
-				if tt.refusal == nil {
-					require.NoError(t, err)
-					assert.True(t, w.state(t).streaming)
-					return
-				}
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.ErrorIs(t, err, tt.refusal)
-				assert.Equal(t, heads.StepEnable, failure.Step)
-				assert.Equal(t, tt.rolledBack, failure.RolledBack)
-				assert.Equal(t, state{false, tt.old}, w.state(t))
-			})
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(tt.old), tt.service...)
+			w.showVisual(tt.visual)
+			_, err := w.client(tt.opts...).Heads.ConvertToStreaming(t.Context(), convertID, tt.o)
+			if tt.refusal == nil {
+				require.NoError(t, err)
+				assert.True(t, w.state(t).streaming)
+				return
+			}
+			failure := heads.As[*heads.ConversionError](t, err)
+			assert.ErrorIs(t, err, tt.refusal)
+			assert.Equal(t, heads.StepEnable, failure.Step)
+			assert.Equal(t, tt.rolledBack, failure.RolledBack)
+			assert.Equal(t, state{false, tt.old}, w.state(t))
 		})
 	}
 }
 
 func TestRecommendedModelsAreMarkedAndOthersAreAllowed(t *testing.T) {
-	tests := []struct {
-		voice string
-		want  bool
-	}{
-		{"abc_flash_v2", true},
-		{"abc_eleven_flash_v2_5", true},
-		{"abc_eleven_turbo_v2", true},
-		{"pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5", true},
-		{"ABC_Eleven_Turbo_V2_5", true},
-		{"turbo_v2", true},
-		{"jessica eleven turbo v2 5", true},
-		{"jessica-eleven-Turbo--v2.5", true},
-		{"abcturbo v2", false},
-		{"abc_eleven_multilingual_v2", false},
-		{"abc_turbo_v2_6", false},
-		{"abc_turbo_v3", false},
-		{"abc_flash_v2_5_preview", false},
-		{"abcturbo_v2", false},
-		{"rachel", false},
-	}
-	for _, tt := range tests {
+	for model, want := range map[string]bool{
+		"abc_flash_v2": true, "abc_eleven_flash_v2_5": true, "abc_eleven_turbo_v2": true, "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5": true,
+		"ABC_Eleven_Turbo_V2_5": true, "turbo_v2": true, "jessica eleven turbo v2 5": true, "jessica-eleven-Turbo--v2.5": true,
+		"abcturbo v2": false, "abc_eleven_multilingual_v2": false, "abc_turbo_v2_6": false, "abc_turbo_v3": false, "abc_flash_v2_5_preview": false,
+		"abcturbo_v2": false, "rachel": false,
+	} {
 		for _, kept := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s kept %t", tt.voice, kept), func(t *testing.T) {
-				voice := heads.Voice{Provider: "elevenlabs", ID: tt.voice}
+			t.Run(fmt.Sprintf("%s kept %t", model, kept), func(t *testing.T) {
+				voice := heads.Voice{Provider: "elevenlabs", ID: model}
 				w, o := newConversionWorld(t, headWith(voice)), heads.ConvertOptions{}
 				if !kept {
 					w, o.Voice = newConversionWorld(t, headWith(muteVoice)), &voice
 				}
-				plan, err := w.client().Heads.PlanStreaming(t.Context(), convertID, o)
-				require.NoError(t, err)
+				plan := heads.Must(w.client().Heads.PlanStreaming(t.Context(), convertID, o))(t)
 				assert.True(t, plan.Ready())
-				assert.Equal(t, tt.want, plan.VoiceRecommended)
-				assert.Equal(t, tt.want, strings.Contains(plan.Steps[1].Detail, "recommended"))
+				assert.Equal(t, want, plan.VoiceRecommended)
+				assert.Equal(t, want, strings.Contains(plan.Steps[1].Detail, "recommended"))
 			})
 		}
 	}
 }
 
 func TestConvertOptionsAreCheckedBeforeAnythingIsSent(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, id string
 		voice    *heads.Voice
 		faults   int
@@ -383,8 +343,7 @@ func TestConvertOptionsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 		{"placeholder for a voice", convertID, &heads.Voice{Provider: "elevenlabs", ID: "string"}, 1},
 		{"placeholder for a provider", convertID, &heads.Voice{Provider: "<PROVIDER>", ID: "rachel"}, 1},
 		{"all of it", "", &heads.Voice{Provider: "string"}, 3},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newConversionWorld(t, headstest.Head{})
 			client, o := w.client(), heads.ConvertOptions{Voice: tt.voice}
@@ -406,8 +365,8 @@ func TestConvertOptionsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	require.ErrorIs(t, err, heads.ErrInvalid)
 	assert.ErrorContains(t, err, "-1ns is negative")
 	assert.ErrorContains(t, err, "-1s is negative")
-	_, err = w.client().Heads.ConvertToLegacy(t.Context(), "li-28379", heads.ConvertOptions{})
-	assert.ErrorIs(t, err, heads.ErrInvalid)
+	_, err = w.client().Heads.ConvertToLegacy(t.Context(), "li-28379", heads.ConvertOptions{ConfirmTimeout: -1, SettleTimeout: -1, Voice: &heads.Voice{}})
+	assert.Equal(t, []string{"head id", "voice", "confirm timeout", "settle timeout"}, refusedFields(t, "Heads.ConvertToLegacy", err))
 	assert.Empty(t, w.Requests())
 }
 
@@ -428,7 +387,7 @@ func TestConversionThatCannotBeginIsAConversionError(t *testing.T) {
 }
 
 func TestHeadThatAlreadyStreamsIsNotChanged(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		mutate func(*headstest.Head)
 		opts   []heads.Option
@@ -439,8 +398,7 @@ func TestHeadThatAlreadyStreamsIsNotChanged(t *testing.T) {
 		{"with an old address", func(h *headstest.Head) { h.Fields = map[string]any{"publicUrl": legacyURL} },
 			[]heads.Option{heads.WithAccessBases("", streamBase)}, streamURL},
 		{"without an address", func(h *headstest.Head) { h.Fields = map[string]any{"publicUrl": ""} }, nil, ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			head := headWith(capableVoice)
 			head.VideoStreaming = true
@@ -449,8 +407,7 @@ func TestHeadThatAlreadyStreamsIsNotChanged(t *testing.T) {
 			w.showVisual(headstest.Visual{Mode: "two_loops"})
 			before := w.state(t)
 			client, o := w.client(tt.opts...), heads.ConvertOptions{}
-			plan, err := client.Heads.PlanStreaming(t.Context(), convertID, o)
-			require.NoError(t, err)
+			plan := heads.Must(client.Heads.PlanStreaming(t.Context(), convertID, o))(t)
 			assert.True(t, plan.AlreadyStreaming)
 			assert.True(t, plan.Ready())
 			assert.Equal(t, plan.CurrentVoice, plan.Voice, "the voice is left alone")
@@ -467,8 +424,7 @@ func TestHeadThatAlreadyStreamsIsNotChanged(t *testing.T) {
 				assert.Equal(t, tt.want, conversion.After.Reveal())
 				return
 			}
-			var failure *heads.ConversionError
-			require.ErrorAs(t, err, &failure)
+			failure := heads.As[*heads.ConversionError](t, err)
 			assert.Equal(t, heads.StepAddress, failure.Step)
 			assert.ErrorIs(t, err, heads.ErrInvalid)
 		})
@@ -485,8 +441,10 @@ func streamingWith(v heads.Voice) headstest.Head {
 }
 
 func TestVoiceOfAHeadThatStreamsIsSetAndConfirmed(t *testing.T) {
-	ignored := fault{name: "ignored", strike: func(*conversionWorld, *http.Request) (*http.Response, error) { return reply(http.StatusOK, "true") }}
-	tests := []struct {
+	ignored := before("ignored", func(_ *conversionWorld, r *http.Request) (*http.Response, error) {
+		return heads.Answer(http.StatusOK, "true")(r)
+	})
+	for _, tt := range []struct {
 		name   string
 		fault  fault // of the update
 		reason heads.Reason
@@ -500,39 +458,35 @@ func TestVoiceOfAHeadThatStreamsIsSetAndConfirmed(t *testing.T) {
 		{"not possible now", before("", status(503)), heads.ReasonTemporary, heads.StepVoice, "503", capableVoice},
 		{"accepted without effect", ignored, heads.ReasonUnknownOutcome, heads.StepEnable, `the head already streams, but after 25s the head has voice "en-GB-SoniaNeural"`, capableVoice},
 		{"caller left after the effect", cancelling(after("", leave)), heads.ReasonTemporary, heads.StepVoice, "; the head has the new voice", newVoice},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, streamingWith(capableVoice))
-				if tt.fault.strike != nil {
-					w.faults[putVoice] = spoiling{tt.fault, -1}
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newConversionWorld(t, streamingWith(capableVoice))
+			if tt.fault.strike != nil {
+				w.faults[putVoice] = spoiling{tt.fault, -1}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			w.cancel = cancel
+			start := time.Now()
+			conversion, err := w.client().Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
+			assert.Equal(t, state{true, tt.left}, w.state(t))
+			assert.NotContains(t, w.sent, putSwitch)
+			assert.NotContains(t, w.sent, putBack)
+			if tt.reason == "" {
+				require.NoError(t, err)
+				if tt.fault.strike == nil {
+					assert.Zero(t, time.Since(start), "the read that confirms it does not wait")
 				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				w.cancel = cancel
-				start := time.Now()
-				conversion, err := w.client().Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
-				assert.Equal(t, state{true, tt.left}, w.state(t))
-				assert.NotContains(t, w.sent, putSwitch)
-				assert.NotContains(t, w.sent, putBack)
-				if tt.reason == "" {
-					require.NoError(t, err)
-					if tt.fault.strike == nil {
-						assert.Zero(t, time.Since(start), "the read that confirms it does not wait")
-					}
-					assert.True(t, conversion.AlreadyStreaming)
-					assert.Equal(t, streamURL, conversion.After.Reveal())
-					return
-				}
-				assert.Nil(t, conversion)
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, tt.reason, failure.Reason)
-				assert.Equal(t, tt.step, failure.Step)
-				assert.NoError(t, failure.RollbackErr)
-				assert.ErrorContains(t, err, tt.says)
-			})
+				assert.True(t, conversion.AlreadyStreaming)
+				assert.Equal(t, streamURL, conversion.After.Reveal())
+				return
+			}
+			assert.Nil(t, conversion)
+			failure := heads.As[*heads.ConversionError](t, err)
+			assert.Equal(t, tt.reason, failure.Reason)
+			assert.Equal(t, tt.step, failure.Step)
+			assert.NoError(t, failure.RollbackErr)
+			assert.ErrorContains(t, err, tt.says)
 		})
 	}
 }
@@ -540,12 +494,10 @@ func TestVoiceOfAHeadThatStreamsIsSetAndConfirmed(t *testing.T) {
 func TestHeadThatStreamsRefusesAVoiceThatCannot(t *testing.T) {
 	w := newConversionWorld(t, streamingHead())
 	o := heads.ConvertOptions{Voice: &muteVoice}
-	plan, err := w.client().Heads.PlanStreaming(t.Context(), convertID, o)
-	require.NoError(t, err)
+	plan := heads.Must(w.client().Heads.PlanStreaming(t.Context(), convertID, o))(t)
 	require.Len(t, plan.Blockers, 1)
 	assert.ErrorIs(t, plan.Blockers[0], heads.ErrProviderNotStreaming)
-	_, err = w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
-	assert.Equal(t, heads.ReasonProvider, reasonOf(t, err))
+	assert.Equal(t, heads.ReasonProvider, reasonOf(t, heads.ErrorOf(w.client().Heads.ConvertToStreaming(t.Context(), convertID, o))))
 	assert.Equal(t, state{true, newVoice}, w.state(t))
 }
 
@@ -557,29 +509,26 @@ func TestSplitterOfAHeadThatStreams(t *testing.T) {
 			convertID, splitter, newVoice.Provider, newVoice.ID, streamURL)
 	}
 	for _, stays := range []bool{false, true} {
-		t.Run(fmt.Sprintf("is waited for after a switch, stays %t", stays), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(newVoice))
-				w.answers[readBack] = document(true)
-				_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{OnStep: func(step heads.ConversionStep) {
-					if step.Waiting {
-						w.answers[readBack] = document(stays)
-					}
-				}})
-				if stays {
-					assert.ErrorContains(t, err, "the switch was accepted, but after 25s the head still shows a splitter")
-				} else {
-					require.NoError(t, err)
+		heads.Bubble(t, fmt.Sprintf("is waited for after a switch, stays %t", stays), func(t *testing.T) {
+			w := newConversionWorld(t, headWith(newVoice))
+			w.answers[readBack] = document(true)
+			_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{OnStep: func(step heads.ConversionStep) {
+				if step.Waiting {
+					w.answers[readBack] = document(stays)
 				}
-			})
+			}})
+			if stays {
+				assert.ErrorContains(t, err, "the switch was accepted, but after 25s the head still shows a splitter")
+			} else {
+				require.NoError(t, err)
+			}
 		})
 	}
 	t.Run("blocks without a switch", func(t *testing.T) {
 		w := newConversionWorld(t, streamingHead())
 		w.answers[getHead] = document(true)
 		_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &capableVoice})
-		var failure *heads.ConversionError
-		require.ErrorAs(t, err, &failure)
+		failure := heads.As[*heads.ConversionError](t, err)
 		assert.Equal(t, heads.StepCheck, failure.Step)
 		assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
 		assert.ErrorContains(t, err, "the head streams and shows a splitter, with which no head streams; run the conversion again later")
@@ -606,8 +555,7 @@ func TestRolledBackConversionIsTemporaryThoughTheVoiceWasUnknown(t *testing.T) {
 
 func TestPrintedPlanShowsStepsAndBlockers(t *testing.T) {
 	w := newConversionWorld(t, headWith(muteVoice))
-	plan, err := w.client().Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})
-	require.NoError(t, err)
+	plan := heads.Must(w.client().Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{}))(t)
 	want := "conversion of head " + convertID + `: blocked
   check: head reads as legacy, visual mode "default"
   voice (skipped): stays Joanna of polly
@@ -637,8 +585,7 @@ func TestConversionErrorNamesTheHeadOnce(t *testing.T) {
 func TestConvertToLegacy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newConversionWorld(t, streamingHead())
-		conversion, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
-		require.NoError(t, err)
+		conversion := heads.Must(w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{}))(t)
 		assert.Equal(t, []heads.ConversionStep{
 			{Name: heads.StepCheck, Detail: "the head streams, and its visual allows the way back"},
 			{Name: heads.StepDisable, Detail: "switched to legacy mode"},
@@ -648,10 +595,73 @@ func TestConvertToLegacy(t *testing.T) {
 		assert.Equal(t, legacyURL, conversion.After.Reveal())
 		assert.Equal(t, state{false, newVoice}, w.state(t), "the voice stays")
 
-		again, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
-		require.NoError(t, err)
+		again := heads.Must(w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{}))(t)
 		assert.Equal(t, []bool{false, true, true}, []bool{again.Steps[0].Skipped, again.Steps[1].Skipped, again.Steps[2].Skipped})
 		assert.Equal(t, legacyURL, again.After.Reveal())
+	})
+}
+
+func TestConvertToLegacyHonoursItsOptions(t *testing.T) {
+	for name, row := range map[string]struct {
+		head       headstest.Head
+		voice      *heads.Voice
+		steps      string
+		skipped    string
+		wire       []string
+		afterwards heads.Voice
+	}{
+		"no voice":                     {streamingHead(), nil, "check disable address", "", []string{"off"}, newVoice},
+		"a voice that does not stream": {streamingHead(), &muteVoice, "check disable voice address", "", []string{"off", "PUT /head/update"}, muteVoice},
+		"the voice that it has":        {streamingHead(), &heads.Voice{Provider: "ElevenLabs", ID: newVoice.ID}, "check disable voice address", "voice", []string{"off"}, newVoice},
+		"in legacy mode already":       {headWith(newVoice), &muteVoice, "check disable voice address", "disable address", []string{"PUT /head/update"}, muteVoice},
+	} {
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newConversionWorld(t, row.head)
+			var told, skipped []heads.ConversionStep
+			done := heads.Must(w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{Voice: row.voice, OnStep: func(s heads.ConversionStep) {
+				told = append(told, s)
+				if s.Skipped {
+					skipped = append(skipped, s)
+				}
+			}}))(t)
+			assert.Equal(t, stepNames(row.steps), namesOf(done.Steps))
+			assert.Equal(t, stepNames(row.skipped), namesOf(skipped))
+			assert.Equal(t, done.Steps, told)
+			assert.Equal(t, legacyURL, done.After.Reveal())
+			puts := slices.DeleteFunc(w.wire(), func(line string) bool { return strings.HasPrefix(line, "GET ") })
+			assert.Equal(t, strings.ReplaceAll(strings.Join(row.wire, "\n"), "off", "PUT /head/HEAD/video-streaming?videoStreaming=false"), strings.Join(puts, "\n"))
+			assert.Equal(t, state{false, row.afterwards}, w.state(t))
+		})
+	}
+}
+
+func TestConvertToLegacyWaitsAsLongAsItIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newConversionWorld(t, streamingHead())
+		w.stale = 1000
+		begun, waits := time.Now(), 0
+		_, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{ConfirmTimeout: 3 * time.Second, OnStep: func(s heads.ConversionStep) {
+			if s.Waiting {
+				waits++
+			}
+		}})
+		assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
+		assert.LessOrEqual(t, time.Since(begun), 3*time.Second)
+		assert.Greater(t, time.Since(begun), 2*time.Second)
+		assert.Positive(t, waits)
+	})
+}
+
+func TestConvertToLegacyReportsAVoiceThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newConversionWorld(t, streamingHead())
+		w.faults[putBack] = spoiling{before("", status(400)), -1}
+		_, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{Voice: &muteVoice})
+		failure := heads.As[*heads.ConversionError](t, err)
+		assert.Equal(t, heads.StepVoice, failure.Step)
+		assert.Equal(t, heads.ReasonRefused, failure.Reason)
+		assert.True(t, failure.Accepted)
+		assert.Equal(t, stepNames("check disable"), namesOf(failure.Done))
 	})
 }
 
@@ -661,8 +671,7 @@ func TestConvertToLegacyNeedsAVisualInDefaultMode(t *testing.T) {
 			w := newConversionWorld(t, streamingHead())
 			w.showVisual(visual)
 			_, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
-			var failure *heads.ConversionError
-			require.ErrorAs(t, err, &failure)
+			failure := heads.As[*heads.ConversionError](t, err)
 			assert.Equal(t, heads.StepCheck, failure.Step)
 			assert.ErrorIs(t, err, heads.ErrVisualMode)
 			if visual.HideMode {
@@ -678,35 +687,31 @@ func TestConvertToLegacyUnderFaults(t *testing.T) {
 	for _, request := range []string{getHead, getVisual, putSwitch, readBack} {
 		for _, f := range faults {
 			for _, times := range []int{1, -1} {
-				t.Run(fmt.Sprintf("%s/%s/times %d", request, f.name, times), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						w := newConversionWorld(t, streamingHead())
-						w.faults[request] = spoiling{f, times}
-						ctx, cancel := context.WithCancel(t.Context())
-						defer cancel()
-						w.cancel = cancel
-						_, err := w.client().Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{})
-						helped := times == 1 && !f.final || request == putSwitch && f.effect
-						switched := helped || request == readBack
-						assert.Equal(t, state{!switched, newVoice}, w.state(t))
-						if helped {
-							require.NoError(t, err)
-						} else {
-							var failure *heads.ConversionError
-							require.ErrorAs(t, err, &failure)
-							assert.Equal(t, map[string]heads.StepName{
-								getHead: heads.StepCheck, getVisual: heads.StepCheck, putSwitch: heads.StepDisable, readBack: heads.StepDisable,
-							}[request], failure.Step)
-							assert.Equal(t, outcome{step: heads.StepEnable, state: state{switched, newVoice}}.reason(f), failure.Reason)
-							assert.False(t, failure.RolledBack)
-							assert.NotContains(t, err.Error(), "voice")
-						}
-						w.faults, w.sent = nil, nil
-						conversion, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
+				heads.Bubble(t, fmt.Sprintf("%s/%s/times %d", request, f.name, times), func(t *testing.T) {
+					w := newConversionWorld(t, streamingHead())
+					w.faults[request] = spoiling{f, times}
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					w.cancel = cancel
+					_, err := w.client().Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{})
+					helped := times == 1 && !f.final || request == putSwitch && f.effect
+					switched := helped || request == readBack
+					assert.Equal(t, state{!switched, newVoice}, w.state(t))
+					if helped {
 						require.NoError(t, err)
-						assert.Equal(t, legacyURL, conversion.After.Reveal())
-						assert.Equal(t, state{false, newVoice}, w.state(t))
-					})
+					} else {
+						failure := heads.As[*heads.ConversionError](t, err)
+						assert.Equal(t, map[string]heads.StepName{
+							getHead: heads.StepCheck, getVisual: heads.StepCheck, putSwitch: heads.StepDisable, readBack: heads.StepDisable,
+						}[request], failure.Step)
+						assert.Equal(t, outcome{step: heads.StepEnable, state: state{switched, newVoice}}.reason(f), failure.Reason)
+						assert.False(t, failure.RolledBack)
+						assert.NotContains(t, err.Error(), "voice")
+					}
+					w.faults, w.sent = nil, nil
+					conversion := heads.Must(w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{}))(t)
+					assert.Equal(t, legacyURL, conversion.After.Reveal())
+					assert.Equal(t, state{false, newVoice}, w.state(t))
 				})
 			}
 		}
@@ -720,8 +725,7 @@ func TestConvertToLegacyOfALegacyHeadWithoutAnAccessURL(t *testing.T) {
 	head.Fields = map[string]any{"publicUrl": ""}
 	conversion, err := newConversionWorld(t, head).client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 	require.NotNil(t, conversion)
-	var failure *heads.ConversionError
-	require.ErrorAs(t, err, &failure)
+	failure := heads.As[*heads.ConversionError](t, err)
 	assert.Equal(t, heads.StepAddress, failure.Step)
 
 	head.VideoStreaming = true
@@ -735,61 +739,36 @@ func TestConvertToLegacyOfALegacyHeadWithoutAnAccessURL(t *testing.T) {
 }
 
 func TestNewAccessURLOfTheWayBack(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, chat string
 		want       string
 	}{
 		{"configured", "https://mine.example.com", "https://mine.example.com" + publicPath + "?api_key=" + convertKey},
 		{"none", "", ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, streamingHead(), headstest.WithStaleAddresses())
-				client := w.client(heads.WithAccessBases(tt.chat, streamBase))
-				conversion, err := client.Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
-				require.NotNil(t, conversion)
-				assert.False(t, w.state(t).streaming)
-				if tt.want != "" {
-					require.NoError(t, err)
-					assert.Equal(t, tt.want, conversion.After.Reveal())
-					return
-				}
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, heads.StepAddress, failure.Step)
-				assert.Equal(t, stepNames("check disable"), namesOf(failure.Done))
-				assert.ErrorContains(t, err, "HEADS_CHAT_URL")
-			})
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newConversionWorld(t, streamingHead(), headstest.WithStaleAddresses())
+			client := w.client(heads.WithAccessBases(tt.chat, streamBase))
+			conversion, err := client.Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
+			require.NotNil(t, conversion)
+			assert.False(t, w.state(t).streaming)
+			if tt.want != "" {
+				require.NoError(t, err)
+				assert.Equal(t, tt.want, conversion.After.Reveal())
+				return
+			}
+			failure := heads.As[*heads.ConversionError](t, err)
+			assert.Equal(t, heads.StepAddress, failure.Step)
+			assert.Equal(t, stepNames("check disable"), namesOf(failure.Done))
+			assert.ErrorContains(t, err, "HEADS_CHAT_URL")
 		})
 	}
-}
-
-func TestConversionTypesPrintNoKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newConversionWorld(t, headWith(muteVoice))
-		w.answers[putSwitch] = "{}"
-		client := w.client()
-		plan, err := client.Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
-		require.NoError(t, err)
-		w.faults[putSwitch] = spoiling{before("", status(422)), 1}
-		_, err = client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
-		var failure *heads.ConversionError
-		require.ErrorAs(t, err, &failure)
-		conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
-		require.NoError(t, err)
-		require.Contains(t, conversion.After.Reveal(), convertKey)
-		failure.Err = fmt.Errorf("address %v: %w", conversion.After, failure.Err)
-		for _, value := range []any{plan, *plan, conversion, *conversion, failure, *failure, conversion.Before, &conversion.After, plan.Steps, conversion.Steps} {
-			heads.AssertHides(t, value, convertKey, w.BearerToken())
-		}
-	})
 }
 
 func TestConversionErrorShowsWhatIsLeft(t *testing.T) {
 	cause := errors.New("refused")
 	done := []heads.ConversionStep{{Name: heads.StepCheck}, {Name: heads.StepVoice, Skipped: true}}
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		err  heads.ConversionError
 		want string
@@ -802,8 +781,7 @@ func TestConversionErrorShowsWhatIsLeft(t *testing.T) {
 			`heads: converting head h stopped at step "enable": refused; the old voice was put back`},
 		{"not rolled back", heads.ConversionError{HeadID: "h", Step: heads.StepEnable, Err: cause, RollbackErr: errors.New("gone")},
 			`heads: converting head h stopped at step "enable": refused; the old voice was not put back: gone`},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			assert.EqualError(t, &tt.err, tt.want)
 			assert.ErrorIs(t, &tt.err, cause)
@@ -826,26 +804,23 @@ func TestConversionReportsWhetherItsSwitchWasAccepted(t *testing.T) {
 		"refused":                      {headstest.Fault{Method: http.MethodPut, Route: route, Status: 409}, false, false},
 		"lost, without effect":         {headstest.Fault{Method: http.MethodPut, Route: route, Status: 500}, false, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e := headstest.NewEmulator()
-				defer e.Close()
-				e.Inject(tt.fault)
-				waited := 0
-				_, err := e.Client().Heads.ConvertToStreaming(t.Context(), e.AddHead(headstest.Head{Fields: map[string]any{"publicUrl": legacyURL}}), heads.ConvertOptions{ConfirmTimeout: 3 * time.Second, OnStep: func(step heads.ConversionStep) {
-					if step.Waiting {
-						waited++
-					}
-					assert.Equal(t, step.Waiting && tt.accepted, step.Accepted)
-				}})
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, tt.accepted, failure.Accepted)
-				if !tt.accepted {
-					assert.NotContains(t, err.Error(), "accepted")
+		heads.Bubble(t, name, func(t *testing.T) {
+			e := headstest.NewEmulator()
+			defer e.Close()
+			e.Inject(tt.fault)
+			waited := 0
+			_, err := e.Client().Heads.ConvertToStreaming(t.Context(), e.AddHead(headstest.Head{Fields: map[string]any{"publicUrl": legacyURL}}), heads.ConvertOptions{ConfirmTimeout: 3 * time.Second, OnStep: func(step heads.ConversionStep) {
+				if step.Waiting {
+					waited++
 				}
-				assert.Equal(t, tt.waits, waited > 0)
-			})
+				assert.Equal(t, step.Waiting && tt.accepted, step.Accepted)
+			}})
+			failure := heads.As[*heads.ConversionError](t, err)
+			assert.Equal(t, tt.accepted, failure.Accepted)
+			if !tt.accepted {
+				assert.NotContains(t, err.Error(), "accepted")
+			}
+			assert.Equal(t, tt.waits, waited > 0)
 		})
 	}
 }

@@ -25,8 +25,7 @@ func TestTimeReadsTheFormsOfTheService(t *testing.T) {
 		"2026-08-31 01:56:30.000001-05:00": utc.Add(time.Microsecond),
 	} {
 		t.Run(text, func(t *testing.T) {
-			raw, err := json.Marshal(text)
-			require.NoError(t, err)
+			raw := Must(json.Marshal(text))(t)
 			var got Time
 			require.NoError(t, json.Unmarshal(raw, &got))
 			assert.True(t, want.Equal(got.Time), got.Time)
@@ -35,8 +34,7 @@ func TestTimeReadsTheFormsOfTheService(t *testing.T) {
 			if _, offset := got.Zone(); offset == 0 {
 				assert.Equal(t, time.UTC, got.Location())
 			}
-			again, err := json.Marshal(got)
-			require.NoError(t, err)
+			again := Must(json.Marshal(got))(t)
 			assert.JSONEq(t, string(raw), string(again), "JSON keeps the text as it was sent")
 		})
 	}
@@ -88,8 +86,7 @@ func TestTimeIsWrittenAsItWasRead(t *testing.T) {
 		"quote marks": {Time{Text: `a"b`}, `"a\"b"`, `a"b`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := json.Marshal(row.time)
-			require.NoError(t, err)
+			raw := Must(json.Marshal(row.time))(t)
 			assert.JSONEq(t, row.json, string(raw))
 			assert.Equal(t, row.text, row.time.String())
 		})

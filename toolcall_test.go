@@ -1,7 +1,6 @@
 package heads_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +34,7 @@ const (
 // observer.
 type answering struct {
 	*heads.ToolHandler
-	log   toolLog
+	log   heads.SyncBuffer
 	calls []heads.ToolCallInfo
 }
 
@@ -66,9 +65,9 @@ func TestToolArgumentsAreFoundWhereTheServicePutsThem(t *testing.T) {
 		name, body string
 		want       weatherArguments
 	}{
-		{"flat", toolDocument(t, "call_flat.json"), weatherArguments{"Oslo", 3}},
-		{"under parameters", toolDocument(t, "call_parameters.json"), weatherArguments{"Oslo", 3}},
-		{"under arguments", toolDocument(t, "call_arguments.json"), weatherArguments{"Oslo", 3}},
+		{"flat", heads.ReadFile(t, "tools/call_flat.json"), weatherArguments{"Oslo", 3}},
+		{"under parameters", heads.ReadFile(t, "tools/call_parameters.json"), weatherArguments{"Oslo", 3}},
+		{"under arguments", heads.ReadFile(t, "tools/call_arguments.json"), weatherArguments{"Oslo", 3}},
 		{"flat wins", `{"city":"Oslo","parameters":{"city":"Rome","days":9}}`, weatherArguments{"Oslo", 0}},
 		{"parameters win over arguments", `{"arguments":{"city":"Rome"},"parameters":{"city":"Oslo"}}`, weatherArguments{"Oslo", 0}},
 		{"parameters of something else", `{"parameters":{"unit":"C"},"arguments":{"city":"Oslo"}}`, weatherArguments{"Oslo", 0}},
@@ -102,27 +101,17 @@ func TestParameterMayBeNamedParameters(t *testing.T) {
 }
 
 func TestBodiesThatCannotBeRead(t *testing.T) {
-	var log toolLog
+	var log heads.SyncBuffer
 	h := newToolHandler(t, loggedTo(&log))
 	got := addWeather(t, h)
-	for _, row := range []struct{ name, body string }{
-		{"empty", ""},
-		{"spaces", "  \n"},
-		{"cut off", `{"city":"Os`},
-		{"not JSON", "city=Oslo"},
-		{"null", "null"},
-		{"list", `[{"city":"Oslo"}]`},
-		{"text", `"Oslo"`},
-		{"number", "5"},
-		{"two documents", `{"city":"Oslo"}{"city":"Rome"}`},
-		{"something after", `{"city":"Oslo"}]`},
-		{"comma at the end", `{"city":"Oslo",}`},
-		{"single quotes", `{'city':'Oslo'}`},
-		{"byte order mark", "\ufeff" + `{"city":"Oslo"}`},
-		{"too deep", `{"city":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`},
+	for name, body := range map[string]string{
+		"empty": "", "spaces": "  \n", "cut off": `{"city":"Os`, "not JSON": "city=Oslo", "null": "null", "list": `[{"city":"Oslo"}]`, "text": `"Oslo"`, "number": "5",
+		"two documents": `{"city":"Oslo"}{"city":"Rome"}`, "something after": `{"city":"Oslo"}]`, "comma at the end": `{"city":"Oslo",}`,
+		"single quotes": `{'city':'Oslo'}`, "byte order mark": "\ufeff" + `{"city":"Oslo"}`,
+		"too deep": `{"city":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`,
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			assert.Equal(t, toolUnreadable, toolReply(t, postTool(h, "/get_weather", row.body)))
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, toolUnreadable, toolReply(t, postTool(h, "/get_weather", body)))
 			assert.Zero(t, *got, "the function is not called")
 		})
 	}
@@ -132,8 +121,7 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 func TestToolAnswersWithoutABody(t *testing.T) {
 	h := newToolHandler(t)
 	addWeather(t, h)
-	r, err := http.NewRequest(http.MethodPost, "https://tools.example.com/get_weather", nil)
-	require.NoError(t, err)
+	r := heads.Must(http.NewRequest(http.MethodPost, "https://tools.example.com/get_weather", nil))(t)
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)
 	assert.Equal(t, toolUnreadable, toolReply(t, rec))
@@ -201,7 +189,7 @@ func (panickingError) As(any) bool     { panic("in As") }
 func (panickingError) Is(_ error) bool { return false }
 
 func TestLogNamesUnusableArgumentsWithoutTheirValues(t *testing.T) {
-	var log toolLog
+	var log heads.SyncBuffer
 	h := newToolHandler(t, loggedTo(&log))
 	addTool[struct {
 		Count  int            `json:"count" jsonschema:"How many"`
@@ -276,22 +264,20 @@ func TestFunctionThatIgnoresItsContextDoesNotHangTheReply(t *testing.T) {
 		{"set", late, []heads.ToolHandlerOption{heads.WithToolTimeout(3 * time.Second)}, 3 * time.Second, "took=1h0m0s"},
 		{"panics", panics, nil, 10 * time.Second, "too late to matter"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newAnswering(t, row.f, row.opts...)
-				started := time.Now()
-				assert.Equal(t, toolFailed, h.call(t))
-				assert.Equal(t, row.want, time.Since(started))
-				assert.Contains(t, h.log.String(), `msg="tool call ended before its tool"`)
-				assert.Contains(t, h.log.String(), "deadline exceeded")
+		heads.Bubble(t, row.name, func(t *testing.T) {
+			h := newAnswering(t, row.f, row.opts...)
+			started := time.Now()
+			assert.Equal(t, toolFailed, h.call(t))
+			assert.Equal(t, row.want, time.Since(started))
+			assert.Contains(t, h.log.String(), `msg="tool call ended before its tool"`)
+			assert.Contains(t, h.log.String(), "deadline exceeded")
 
-				assert.NotContains(t, h.log.String(), "returned after")
-				<-time.After(2 * time.Hour)
-				synctest.Wait()
-				assert.Contains(t, h.log.String(), `msg="tool returned after its call had ended"`)
-				assert.Contains(t, h.log.String(), row.log)
-				assert.Len(t, h.calls, 1, "it is not observed again")
-			})
+			assert.NotContains(t, h.log.String(), "returned after")
+			<-time.After(2 * time.Hour)
+			synctest.Wait()
+			assert.Contains(t, h.log.String(), `msg="tool returned after its call had ended"`)
+			assert.Contains(t, h.log.String(), row.log)
+			assert.Len(t, h.calls, 1, "it is not observed again")
 		})
 	}
 }
@@ -349,15 +335,6 @@ func overPipe(t *testing.T, h http.Handler) net.Conn {
 	return client
 }
 
-func sendRaw(t *testing.T, conn net.Conn, text string) *http.Response {
-	t.Helper()
-	_, err := io.WriteString(conn, text)
-	require.NoError(t, err)
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	require.NoError(t, err)
-	return response
-}
-
 func TestBodyMustArriveInTime(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -366,25 +343,21 @@ func TestBodyMustArriveInTime(t *testing.T) {
 	}{
 		{"in the handler", nil, http.StatusOK},
 		{"in the check", []heads.ToolHandlerOption{heads.WithToolAuth(func(r *http.Request) error {
-			_, err := io.ReadAll(r.Body)
-			return err
+			return heads.ErrorOf(io.ReadAll(r.Body))
 		})}, http.StatusUnauthorized},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newToolHandler(t, row.opts...)
-				addWeather(t, h)
-				started := time.Now()
-				response := sendRaw(t, overPipe(t, h), "POST /get_weather HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n{\"city\":")
-				assert.Equal(t, row.code, response.StatusCode)
-				assert.Equal(t, 5*time.Second, time.Since(started))
-				if row.code == http.StatusOK {
-					body, err := io.ReadAll(response.Body)
-					require.NoError(t, err)
-					assert.JSONEq(t, `{"message":"`+toolUnreadable+`"}`, string(body))
-					assert.True(t, response.Close)
-				}
-			})
+		heads.Bubble(t, row.name, func(t *testing.T) {
+			h := newToolHandler(t, row.opts...)
+			addWeather(t, h)
+			started := time.Now()
+			response := heads.SendRaw(t, overPipe(t, h), "POST /get_weather HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n{\"city\":")
+			assert.Equal(t, row.code, response.StatusCode)
+			assert.Equal(t, 5*time.Second, time.Since(started))
+			if row.code == http.StatusOK {
+				body := heads.Must(io.ReadAll(response.Body))(t)
+				assert.JSONEq(t, `{"message":"`+toolUnreadable+`"}`, string(body))
+				assert.True(t, response.Close)
+			}
 		})
 	}
 }
@@ -406,23 +379,19 @@ func TestBodyMustArriveInTimeWhateverTheAnswer(t *testing.T) {
 			opts: []heads.ToolHandlerOption{refuse}},
 		{name: "after Shutdown", method: http.MethodPost, path: "/" + toolToken + "/get_weather", code: http.StatusOK, shutDown: true},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newToolHandler(t, append(row.opts, heads.WithPathToken(toolToken))...)
-				addWeather(t, h)
-				if row.shutDown {
-					require.NoError(t, h.Shutdown(t.Context()))
-				}
-				started := time.Now()
-				conn := overPipe(t, h)
-				response := sendRaw(t, conn, row.method+" "+row.path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
-				_, err := io.Copy(io.Discard, response.Body)
-				require.NoError(t, err)
-				assert.Equal(t, row.code, response.StatusCode)
-				_, err = conn.Read(make([]byte, 1))
-				assert.ErrorIs(t, err, io.EOF, "the server closes the connection")
-				assert.InDelta(t, 5, time.Since(started).Seconds(), 0.6, "net/http may linger for half a second")
-			})
+		heads.Bubble(t, row.name, func(t *testing.T) {
+			h := newToolHandler(t, append(row.opts, heads.WithPathToken(toolToken))...)
+			addWeather(t, h)
+			if row.shutDown {
+				require.NoError(t, h.Shutdown(t.Context()))
+			}
+			started := time.Now()
+			conn := overPipe(t, h)
+			response := heads.SendRaw(t, conn, row.method+" "+row.path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
+			heads.Must(io.Copy(io.Discard, response.Body))(t)
+			assert.Equal(t, row.code, response.StatusCode)
+			assert.ErrorIs(t, heads.ErrorOf(conn.Read(make([]byte, 1))), io.EOF, "the server closes the connection")
+			assert.InDelta(t, 5, time.Since(started).Seconds(), 0.6, "net/http may linger for half a second")
 		})
 	}
 }
@@ -437,9 +406,8 @@ func TestTimeForTheBodyDoesNotEndTheFunction(t *testing.T) {
 				return "slow but sure", nil
 			}
 		})
-		response := sendRaw(t, overPipe(t, h), "POST /answer HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}")
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
+		response := heads.SendRaw(t, overPipe(t, h), "POST /answer HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}")
+		body := heads.Must(io.ReadAll(response.Body))(t)
 		assert.JSONEq(t, `{"message":"slow but sure"}`, string(body))
 	})
 }
@@ -450,10 +418,9 @@ func TestSlowCheckLeavesTimeForTheBody(t *testing.T) {
 		got := addWeather(t, h)
 		conn := overPipe(t, h)
 		time.AfterFunc(7*time.Second, func() { _, _ = io.WriteString(conn, `{"city":"Oslo"}`) })
-		response := sendRaw(t, conn, "POST /get_weather HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
+		response := heads.SendRaw(t, conn, "POST /get_weather HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
 		assert.Equal(t, http.StatusOK, response.StatusCode)
-		_, err := io.Copy(io.Discard, response.Body)
-		require.NoError(t, err)
+		heads.Must(io.Copy(io.Discard, response.Body))(t)
 		assert.Equal(t, "Oslo", got.City)
 	})
 }
@@ -481,7 +448,7 @@ func sessionOf(t *testing.T, body string) (session heads.SessionMetadata, ok boo
 }
 
 func TestSessionIsTypedWhereItIsKnown(t *testing.T) {
-	body := toolDocument(t, "call_flat.json")
+	body := heads.ReadFile(t, "tools/call_flat.json")
 	session, ok := sessionOf(t, body)
 	require.True(t, ok)
 	assert.Equal(t, "5c0f1f6e-6f53-4a35-9d0c-3a8f2f1f7a10", session.SessionID)
@@ -553,60 +520,56 @@ func TestFunctionsThatIgnoreTheirContextAreBounded(t *testing.T) {
 		{"default", nil, 64},
 		{"set", []heads.ToolHandlerOption{heads.WithToolConcurrency(2)}, 2},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				free, functions := make(chan struct{}), atomic.Int32{}
-				h := newAnswering(t, func(context.Context) (string, error) {
-					functions.Add(1)
-					<-free
-					return "done", nil
-				}, row.opts...)
-				for range row.limit {
-					assert.Equal(t, toolFailed, h.call(t))
-				}
-				started := time.Now()
-				for range 10 {
-					assert.Equal(t, toolBusy, h.call(t))
-				}
-				assert.Zero(t, time.Since(started), "a busy handler answers at once")
-				assert.EqualValues(t, row.limit, functions.Load())
-				assert.Contains(t, h.log.String(), "too many functions are running")
-				assert.Equal(t, heads.ToolTimedOut, h.calls[row.limit-1].Outcome)
-				assert.Equal(t, heads.ToolBusy, h.calls[row.limit].Outcome)
-				assert.ErrorContains(t, h.calls[row.limit].Err, "too many functions are running")
+		heads.Bubble(t, row.name, func(t *testing.T) {
+			free, functions := make(chan struct{}), atomic.Int32{}
+			h := newAnswering(t, func(context.Context) (string, error) {
+				functions.Add(1)
+				<-free
+				return "done", nil
+			}, row.opts...)
+			for range row.limit {
+				assert.Equal(t, toolFailed, h.call(t))
+			}
+			started := time.Now()
+			for range 10 {
+				assert.Equal(t, toolBusy, h.call(t))
+			}
+			assert.Zero(t, time.Since(started), "a busy handler answers at once")
+			assert.EqualValues(t, row.limit, functions.Load())
+			assert.Contains(t, h.log.String(), "too many functions are running")
+			assert.Equal(t, heads.ToolTimedOut, h.calls[row.limit-1].Outcome)
+			assert.Equal(t, heads.ToolBusy, h.calls[row.limit].Outcome)
+			assert.ErrorContains(t, h.calls[row.limit].Err, "too many functions are running")
 
-				close(free)
-				synctest.Wait()
-				assert.Equal(t, "done", h.call(t), "a function that returned makes room")
-			})
+			close(free)
+			synctest.Wait()
+			assert.Equal(t, "done", h.call(t), "a function that returned makes room")
 		})
 	}
 }
 
 func TestShutdownWaitsForCallsUnderWay(t *testing.T) {
 	for after, want := range map[time.Duration]string{time.Second: "done", time.Hour: toolFailed} {
-		t.Run(after.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				started, finished := time.Now(), false
-				h := newAnswering(t, func(context.Context) (string, error) {
-					<-time.After(after)
-					finished = true
-					return "done", nil
-				})
-				replied := make(chan *httptest.ResponseRecorder, 1)
-				go func() { replied <- postTool(h, "/answer", "{}") }()
-				synctest.Wait()
-				require.NoError(t, h.Shutdown(t.Context()))
-				assert.True(t, finished)
-				assert.Equal(t, after, time.Since(started))
-				assert.Equal(t, want, toolReply(t, <-replied))
+		heads.Bubble(t, after.String(), func(t *testing.T) {
+			started, finished := time.Now(), false
+			h := newAnswering(t, func(context.Context) (string, error) {
+				<-time.After(after)
+				finished = true
+				return "done", nil
 			})
+			replied := make(chan *httptest.ResponseRecorder, 1)
+			go func() { replied <- postTool(h, "/answer", "{}") }()
+			synctest.Wait()
+			require.NoError(t, h.Shutdown(t.Context()))
+			assert.True(t, finished)
+			assert.Equal(t, after, time.Since(started))
+			assert.Equal(t, want, toolReply(t, <-replied))
 		})
 	}
 }
 
 func TestToolLogIsSilentByDefault(t *testing.T) {
-	var log toolLog
+	var log heads.SyncBuffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
@@ -617,7 +580,7 @@ func TestToolLogIsSilentByDefault(t *testing.T) {
 }
 
 func TestAfterShutdownNoFunctionIsCalled(t *testing.T) {
-	var log toolLog
+	var log heads.SyncBuffer
 	checked := false
 	h := newToolHandler(t, loggedTo(&log), heads.WithToolAuth(func(*http.Request) error { checked = true; return nil }))
 	got := addWeather(t, h)
@@ -666,40 +629,38 @@ func TestEveryOutcomeIsLoggedAndObserved(t *testing.T) {
 		{name: "unauthorized", opts: refuse, outcome: heads.ToolUnauthorized, err: "dial db:5432"},
 		{name: "shut down", shutDown: true, outcome: heads.ToolBusy, err: "shut down"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newAnswering(t, row.f, append(row.opts, heads.WithToolConcurrency(1))...)
-				if row.shutDown {
-					require.NoError(t, h.Shutdown(t.Context()))
+		heads.Bubble(t, row.name, func(t *testing.T) {
+			h := newAnswering(t, row.f, append(row.opts, heads.WithToolConcurrency(1))...)
+			if row.shutDown {
+				require.NoError(t, h.Shutdown(t.Context()))
+			}
+			want := heads.ToolCallInfo{Tool: "answer", Outcome: row.outcome}
+			if row.outcome == heads.ToolTimedOut {
+				want.Duration = 10 * time.Second
+			}
+			body := row.body
+			if body == "" {
+				body = `{"session_metadata":{"session_id":"s-1"}}`
+				if !row.shutDown && row.opts == nil {
+					want.SessionID = "s-1"
 				}
-				want := heads.ToolCallInfo{Tool: "answer", Outcome: row.outcome}
-				if row.outcome == heads.ToolTimedOut {
-					want.Duration = 10 * time.Second
+			}
+			for call := range 2 { // what has ended makes room
+				postTool(h, "/answer", body)
+				require.Len(t, h.calls, call+1)
+				info := h.calls[call]
+				if row.err == "" {
+					assert.NoError(t, info.Err)
+				} else if row.err != "nil" {
+					assert.ErrorContains(t, info.Err, row.err)
 				}
-				body := row.body
-				if body == "" {
-					body = `{"session_metadata":{"session_id":"s-1"}}`
-					if !row.shutDown && row.opts == nil {
-						want.SessionID = "s-1"
-					}
-				}
-				for call := range 2 { // what has ended makes room
-					postTool(h, "/answer", body)
-					require.Len(t, h.calls, call+1)
-					info := h.calls[call]
-					if row.err == "" {
-						assert.NoError(t, info.Err)
-					} else if row.err != "nil" {
-						assert.ErrorContains(t, info.Err, row.err)
-					}
-					want.Err = info.Err
-					assert.Equal(t, want, info)
-					<-time.After(time.Hour)
-				}
-				for _, text := range row.log {
-					assert.Contains(t, h.log.String(), text)
-				}
-			})
+				want.Err = info.Err
+				assert.Equal(t, want, info)
+				<-time.After(time.Hour)
+			}
+			for _, text := range row.log {
+				assert.Contains(t, h.log.String(), text)
+			}
 		})
 	}
 }

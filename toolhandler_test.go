@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -34,8 +33,7 @@ type weatherArguments struct {
 
 func newToolHandler(t testing.TB, opts ...heads.ToolHandlerOption) *heads.ToolHandler {
 	t.Helper()
-	h, err := heads.NewToolHandler("https://tools.example.com/heads", opts...)
-	require.NoError(t, err)
+	h := heads.Must(heads.NewToolHandler("https://tools.example.com/heads", opts...))(t)
 	return h
 }
 
@@ -73,31 +71,6 @@ func toolReply(t testing.TB, rec *httptest.ResponseRecorder) string {
 	require.True(t, ok, "message is a string")
 	require.NotContains(t, message, "\n")
 	return message
-}
-
-func toolDocument(t testing.TB, name string) string {
-	t.Helper()
-	data, err := os.ReadFile("testdata/tools/" + name)
-	require.NoError(t, err)
-	return string(data)
-}
-
-// toolLog is a log that can be read while a function still writes to it.
-type toolLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *toolLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *toolLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // requireInvalid returns the texts of the InvalidErrors in err, in order. All
@@ -154,8 +127,7 @@ func TestToolHandlerOptionsRefuseInvalidValues(t *testing.T) {
 		{"no reply", "tool reply limit is 0", heads.WithToolReplyLimit(0)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			_, err := heads.NewToolHandler("https://tools.example.com", row.opt)
-			faults := requireInvalid(t, err, "NewToolHandler")
+			faults := requireInvalid(t, heads.ErrorOf(heads.NewToolHandler("https://tools.example.com", row.opt)), "NewToolHandler")
 			require.Len(t, faults, 1)
 			assert.Contains(t, faults[0], row.reason)
 			assert.NotContains(t, faults[0], "hunter2")
@@ -193,8 +165,7 @@ func TestToolURLsAreUnderTheBaseURL(t *testing.T) {
 			opts: []heads.ToolHandlerOption{heads.WithPathToken(toolToken)}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			h, err := heads.NewToolHandler(row.base, row.opts...)
-			require.NoError(t, err)
+			h := heads.Must(heads.NewToolHandler(row.base, row.opts...))(t)
 			addWeather(t, h)
 			assert.Equal(t, row.want, h.Tools()[0].URL)
 		})
@@ -261,22 +232,14 @@ func TestUnknownToolAndWrongTokenAnswerAlike(t *testing.T) {
 
 	want := postTool(h, "/"+toolToken+"/no_such_tool", `{}`)
 	require.Equal(t, http.StatusNotFound, want.Code)
-	for _, row := range []struct{ name, path string }{
-		{"wrong token", "/6ab1d4e77c0f4b0e9d20/get_weather"},
-		{"wrong token and tool", "/wrong/no_such_tool"},
-		{"no token", "/get_weather"},
-		{"empty token", "//get_weather"},
-		{"start of the token", "/" + toolToken[:10] + "/get_weather"},
-		{"token not before the name", "/" + toolToken + "/x/get_weather"},
-		{"name before the token", "/get_weather/" + toolToken},
-		{"token alone", "/" + toolToken},
-		{"token and slash", "/" + toolToken + "/"},
-		{"slash at the end", "/" + toolToken + "/get_weather/"},
-		{"another case", "/" + toolToken + "/GET_WEATHER"},
-		{"root", "/"},
+	for name, path := range map[string]string{
+		"wrong token": "/6ab1d4e77c0f4b0e9d20/get_weather", "wrong token and tool": "/wrong/no_such_tool", "no token": "/get_weather",
+		"empty token": "//get_weather", "start of the token": "/" + toolToken[:10] + "/get_weather", "another case": "/" + toolToken + "/GET_WEATHER",
+		"token not before the name": "/" + toolToken + "/x/get_weather", "name before the token": "/get_weather/" + toolToken, "root": "/",
+		"token alone": "/" + toolToken, "token and slash": "/" + toolToken + "/", "slash at the end": "/" + toolToken + "/get_weather/",
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			got := postTool(h, row.path, `{"city":"Oslo"}`)
+		t.Run(name, func(t *testing.T) {
+			got := postTool(h, path, `{"city":"Oslo"}`)
 			assert.Equal(t, want.Code, got.Code)
 			assert.Equal(t, want.Header(), got.Header())
 			assert.Equal(t, want.Body.String(), got.Body.String())
@@ -310,9 +273,9 @@ func TestRequestsThatMissEveryToolAreLoggedForDebugging(t *testing.T) {
 		{"slash at the end", http.MethodPost, "/" + toolToken + "/get_weather/", "known_tool=false right_path_token=false path_segments=3"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var debug, info toolLog
+			var debug, info heads.SyncBuffer
 			var calls []heads.ToolCallInfo
-			for log, level := range map[*toolLog]slog.Level{&debug: slog.LevelDebug, &info: slog.LevelInfo} {
+			for log, level := range map[*heads.SyncBuffer]slog.Level{&debug: slog.LevelDebug, &info: slog.LevelInfo} {
 				h := newToolHandler(t, heads.WithPathToken(toolToken), observed(&calls),
 					heads.WithToolLogger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))))
 				addWeather(t, h)
@@ -363,7 +326,7 @@ func TestToolAuthDecides(t *testing.T) {
 		h.ServeHTTP(rec, r)
 		return rec
 	}
-	var log toolLog
+	var log heads.SyncBuffer
 	h := newToolHandler(t, heads.WithToolAuth(check), heads.WithToolLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	got := addWeather(t, h)
 
@@ -405,7 +368,7 @@ func TestToolAuthMayReadTheBody(t *testing.T) {
 }
 
 func TestToolHandlerShowsNoPathToken(t *testing.T) {
-	var log toolLog
+	var log heads.SyncBuffer
 	h := newToolHandler(t, heads.WithPathToken(toolToken), loggedTo(&log),
 		heads.WithToolAuth(func(r *http.Request) error { return r.Context().Err() }))
 	addWeather(t, h)
@@ -636,8 +599,7 @@ func TestAddToolFuncRefuses(t *testing.T) {
 			spec := good()
 			row.change(&spec)
 			err := heads.AddToolFunc(h, spec, f)
-			var fault *heads.InvalidError
-			require.ErrorAs(t, err, &fault)
+			fault := heads.As[*heads.InvalidError](t, err)
 			assert.Equal(t, "AddToolFunc", fault.Operation)
 			assert.ErrorContains(t, err, row.want)
 			assert.Len(t, h.Tools(), 1, "nothing is added")
@@ -653,12 +615,10 @@ func TestAddToolFuncRefuses(t *testing.T) {
 
 func TestReadArgumentRefusesWhatIsNoArgument(t *testing.T) {
 	for wireType, raw := range map[string]string{"int": "1", "": "1", "string": "", "number": "1 2", "object": "{", "array": "nul"} {
-		_, err := heads.ReadArgument(wireType, json.RawMessage(raw))
-		require.ErrorIs(t, err, heads.ErrInvalid, strconv.Quote(wireType))
+		require.ErrorIs(t, heads.ErrorOf(heads.ReadArgument(wireType, json.RawMessage(raw))), heads.ErrInvalid, strconv.Quote(wireType))
 	}
-	_, err := heads.ReadArgument("integer", json.RawMessage("null"))
-	require.EqualError(t, err, "the value is missing; ask the user for it")
-	_, err = heads.ReadArgument("integer", json.RawMessage(` "x" `))
+	require.EqualError(t, heads.ErrorOf(heads.ReadArgument("integer", json.RawMessage("null"))), "the value is missing; ask the user for it")
+	_, err := heads.ReadArgument("integer", json.RawMessage(` "x" `))
 	require.EqualError(t, err, `the value must be a whole number, but "x" was given; correct it or ask the user for it`)
 }
 
@@ -760,9 +720,8 @@ func TestParametersComeFromTheStruct(t *testing.T) {
 	for _, tool := range h.Tools() {
 		require.NoError(t, tool.Validate())
 	}
-	got, err := json.MarshalIndent(h.Tools(), "", "  ")
-	require.NoError(t, err)
-	assert.JSONEq(t, toolDocument(t, "definitions.json"), string(got))
+	got := heads.Must(json.MarshalIndent(h.Tools(), "", "  "))(t)
+	assert.JSONEq(t, heads.ReadFile(t, "tools/definitions.json"), string(got))
 }
 
 type (
@@ -997,7 +956,7 @@ func TestArgumentsOutliveTheirCall(t *testing.T) {
 // that the status is 200 unless the body is too large.
 func FuzzToolBody(f *testing.F) {
 	for _, name := range []string{"call_flat.json", "call_parameters.json", "call_arguments.json"} {
-		f.Add([]byte(toolDocument(f, name)))
+		f.Add([]byte(heads.ReadFile(f, "tools/"+name)))
 	}
 	h := newToolHandler(f)
 	addTool[toolKinds](f, h, "all_kinds")
@@ -1011,18 +970,11 @@ func FuzzToolBody(f *testing.F) {
 			rec := httptest.NewRecorder()
 			h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body)))
 			if len(body) > 64<<10 {
-				if rec.Code != http.StatusRequestEntityTooLarge {
-					t.Fatalf("status %d for %d bytes", rec.Code, len(body))
-				}
+				require.Equal(t, http.StatusRequestEntityTooLarge, rec.Code)
 				continue
 			}
-			message := toolReply(t, rec)
-			if !utf8.Valid(rec.Body.Bytes()) || bytes.ContainsAny(rec.Body.Bytes(), "\r\n") {
-				t.Fatalf("reply %q", rec.Body.Bytes())
-			}
-			if message == toolFailed {
-				t.Fatal("a panic or an unnamed error")
-			}
+			require.NotEqual(t, toolFailed, toolReply(t, rec), "a panic or an unnamed error")
+			require.True(t, utf8.Valid(rec.Body.Bytes()) && !bytes.ContainsAny(rec.Body.Bytes(), "\r\n"), "%q", rec.Body)
 		}
 	})
 }

@@ -103,7 +103,7 @@ func TestUnknownKeysSurviveByteForByte(t *testing.T) {
 		require.Contains(t, replaced, old)
 		replaced = strings.Replace(replaced, old, changed, 1)
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		call settingsCall
 		body string
@@ -114,26 +114,13 @@ func TestUnknownKeysSurviveByteForByte(t *testing.T) {
 		{"SetTools to one that is there and another one", setting(ticketsTool, replacement), odd.body(tickets, replaced)},
 		{"SetTools to none", setting(), odd.body()},
 		{"RemoveTool", removing("opening_hours"), odd.body(odd.weather)},
-		{"Modify appending a tool", modifying(func(cs *ConversationSettings) error {
-			cs.Tools = append(cs.Tools, ticketsTool)
-			return nil
-		}), odd.body(odd.hours, odd.weather, tickets)},
-		{"Modify changing the order", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0], cs.Tools[1] = cs.Tools[1], cs.Tools[0]
-			return nil
-		}), odd.body(odd.weather, odd.hours)},
-		{"Modify renaming a tool", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0].Name = "hours"
-			return nil
-		}), odd.body(strings.Replace(odd.hours, `"opening_hours"`, `"hours"`, 1), odd.weather)},
-		{"Modify changing a parameter in place", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0].Parameters[1].Type = "number"
-			return nil
-		}), odd.body(strings.Replace(odd.rewritten, `"integer"`, `"number"`, 1), odd.weather)},
-		{"Modify adding a parameter", modifying(func(cs *ConversationSettings) error {
+		{"Modify appending a tool", modifying(Edit(func(cs *ConversationSettings) { cs.Tools = append(cs.Tools, ticketsTool) })), odd.body(odd.hours, odd.weather, tickets)},
+		{"Modify changing the order", modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0], cs.Tools[1] = cs.Tools[1], cs.Tools[0] })), odd.body(odd.weather, odd.hours)},
+		{"Modify renaming a tool", modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0].Name = "hours" })), odd.body(strings.Replace(odd.hours, `"opening_hours"`, `"hours"`, 1), odd.weather)},
+		{"Modify changing a parameter in place", modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0].Parameters[1].Type = "number" })), odd.body(strings.Replace(odd.rewritten, `"integer"`, `"number"`, 1), odd.weather)},
+		{"Modify adding a parameter", modifying(Edit(func(cs *ConversationSettings) {
 			cs.Tools[1].Parameters = append(cs.Tools[1].Parameters, ToolParameter{Name: "city", Type: "string", Description: "Where"})
-			return nil
-		}), odd.body(odd.hours, strings.Replace(odd.weather, `[]`, `[{"name":"city","type":"string","description":"Where"}]`, 1))},
+		})), odd.body(odd.hours, strings.Replace(odd.weather, `[]`, `[{"name":"city","type":"string","description":"Where"}]`, 1))},
 		{"Modify changing an unknown key", modifying(func(cs *ConversationSettings) error {
 			return cs.SetExtra("list", json.RawMessage(`[ 4.0 ]`))
 		}), strings.Replace(odd.body(odd.hours, odd.weather), `[ 1 , 2.0 ,3e0 ]`, `[ 4.0 ]`, 1)},
@@ -148,12 +135,10 @@ func TestUnknownKeysSurviveByteForByte(t *testing.T) {
 			strings.Replace(odd.body(odd.hours, odd.weather), ",\n  \"Tools\": \"not the tools\"", "", 1)},
 		{"Modify adding a key", modifying(func(cs *ConversationSettings) error { return cs.SetExtra("added", json.RawMessage(`1.50`)) }),
 			strings.Replace(odd.body(odd.hours, odd.weather), `"not the tools"`, `"not the tools","added":1.50`, 1)},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
-			written, err := tt.call(t.Context(), service.ConversationSettings)
-			require.NoError(t, err)
+			written := Must(tt.call(t.Context(), service.ConversationSettings))(t)
 			sent := service.bodyOf(t, settingsRoute)
 			assert.Equal(t, tt.body, sent)
 			assert.True(t, json.Valid([]byte(sent)))
@@ -166,24 +151,19 @@ func TestSettingsAreSentOnlyWhenSomethingChanged(t *testing.T) {
 	odd := readOddSettings(t)
 	same := hoursTool()
 	same.URL = "https://tools.example.com/opening_hours"
-	tests := map[string]settingsCall{
-		"PutTool of the same tool": putting(same),
-		"SetTools to the same":     setting(same, Tool{Name: "weather", Description: "Tells the weather", URL: "https://tools.example.com/weather"}),
-		"RemoveTool of none":       removing("tickets"),
-		"Modify without a change":  modifying(func(*ConversationSettings) error { return nil }),
-		"Modify of an equal value": modifying(func(cs *ConversationSettings) error { return cs.SetExtra("list", json.RawMessage(`[ 1 , 2.0 ,3e0 ]`)) }),
-		"Modify removing no key":   modifying(func(cs *ConversationSettings) error { return cs.SetExtra("absent", nil) }),
-		"Modify there and back": modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0].Name, cs.Tools[0].Name = "x", "opening_hours"
-			return nil
-		}),
-		"Modify nil for no parameter": modifying(func(cs *ConversationSettings) error { cs.Tools[1].Parameters = nil; return nil }),
-	}
-	for name, call := range tests {
+	for name, call := range map[string]settingsCall{
+		"PutTool of the same tool":    putting(same),
+		"SetTools to the same":        setting(same, Tool{Name: "weather", Description: "Tells the weather", URL: "https://tools.example.com/weather"}),
+		"RemoveTool of none":          removing("tickets"),
+		"Modify without a change":     modifying(func(*ConversationSettings) error { return nil }),
+		"Modify of an equal value":    modifying(func(cs *ConversationSettings) error { return cs.SetExtra("list", json.RawMessage(`[ 1 , 2.0 ,3e0 ]`)) }),
+		"Modify removing no key":      modifying(func(cs *ConversationSettings) error { return cs.SetExtra("absent", nil) }),
+		"Modify there and back":       modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0].Name, cs.Tools[0].Name = "x", "opening_hours" })),
+		"Modify nil for no parameter": modifying(Edit(func(cs *ConversationSettings) { cs.Tools[1].Parameters = nil })),
+	} {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
-			settings, err := call(t.Context(), service.ConversationSettings)
-			require.NoError(t, err)
+			settings := Must(call(t.Context(), service.ConversationSettings))(t)
 			assert.Len(t, settings.Tools, 2)
 			assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 		})
@@ -196,11 +176,9 @@ func TestHeadWithoutSettingsHasEmptyOnes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(`{"id":"`+testHead+`","operationMode":"oc","conversationSettings":`+settings+`}`))
-			settings, err := service.ConversationSettings.Get(t.Context(), testHead)
-			require.NoError(t, err)
+			settings := Must(service.ConversationSettings.Get(t.Context(), testHead))(t)
 			assert.Empty(t, settings.Tools)
-			_, err = service.ConversationSettings.PutTool(t.Context(), testHead, weatherTool())
-			require.NoError(t, err)
+			Must(service.ConversationSettings.PutTool(t.Context(), testHead, weatherTool()))(t)
 			assert.Equal(t, `{"conversationSettings":{"tools":[{"name":"weather","description":"Tells the weather of today","parameters":[],"url":"https://tools.example.com/weather"}]}}`,
 				service.bodyOf(t, settingsRoute))
 		})
@@ -218,8 +196,7 @@ func TestSettingsThatAreNotShownAreNotWrittenBack(t *testing.T) {
 			service := newFakeAPI(t, answering(document))
 			settings, err := call(t.Context(), service.ConversationSettings)
 			assert.Nil(t, settings)
-			var wrong *DecodeError
-			require.ErrorAs(t, err, &wrong)
+			wrong := As[*DecodeError](t, err)
 			assert.Equal(t, document, string(wrong.Body.Bytes()))
 			assert.ErrorContains(t, err, "heads: ConversationSettings.")
 			assert.ErrorContains(t, err, "the head holds no conversationSettings")
@@ -228,12 +205,10 @@ func TestSettingsThatAreNotShownAreNotWrittenBack(t *testing.T) {
 	}
 	t.Run("Get, then Replace", func(t *testing.T) {
 		service := newFakeAPI(t, answering(document))
-		settings, err := service.ConversationSettings.Get(t.Context(), testHead)
-		require.NoError(t, err)
+		settings := Must(service.ConversationSettings.Get(t.Context(), testHead))(t)
 		assert.Empty(t, settings.Tools)
 		settings.Tools = []Tool{weatherTool()}
-		err = service.ConversationSettings.Replace(t.Context(), testHead, settings)
-		assert.Equal(t, []string{"settings"}, invalidFields(t, err))
+		assert.Equal(t, []string{"settings"}, invalidFields(t, service.ConversationSettings.Replace(t.Context(), testHead, settings)))
 		assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 	})
 }
@@ -241,8 +216,7 @@ func TestSettingsThatAreNotShownAreNotWrittenBack(t *testing.T) {
 func TestSettingsAreReadFromTheHead(t *testing.T) {
 	odd := readOddSettings(t)
 	service := newFakeAPI(t, answering(odd.head(OperationModeTTT)))
-	settings, err := service.ConversationSettings.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	settings := Must(service.ConversationSettings.Get(t.Context(), testHead))(t)
 	require.Len(t, settings.Tools, 2)
 	assert.Equal(t, "https://tools.example.com/opening_hours", settings.Tools[0].URL)
 	assert.Equal(t, "guests", settings.Tools[0].Parameters[1].Name)
@@ -256,35 +230,30 @@ func TestSettingsAreReadFromTheHead(t *testing.T) {
 		assert.True(t, ok, key)
 		assert.Equal(t, want, string(value.Bytes()), key)
 	}
-	_, err = newFakeAPI(t, nil).ConversationSettings.Get(t.Context(), testHead)
-	assert.ErrorIs(t, err, ErrNotFound)
+	assert.ErrorIs(t, ErrorOf(newFakeAPI(t, nil).ConversationSettings.Get(t.Context(), testHead)), ErrNotFound)
 }
 
 func TestReplaceSendsWhatItIsGiven(t *testing.T) {
 	service := newFakeAPI(t, answering(""))
-	err := service.ConversationSettings.Replace(t.Context(), testHead, &ConversationSettings{Tools: []Tool{hoursTool(), weatherTool()}})
-	require.NoError(t, err)
+	require.NoError(t, service.ConversationSettings.Replace(t.Context(), testHead, &ConversationSettings{Tools: []Tool{hoursTool(), weatherTool()}}))
 	assert.Equal(t, golden(t, "settings_replace.json"), service.bodyOf(t, settingsRoute))
 
-	err = service.ConversationSettings.Replace(t.Context(), testHead, &ConversationSettings{})
-	require.NoError(t, err)
+	require.NoError(t, service.ConversationSettings.Replace(t.Context(), testHead, &ConversationSettings{}))
 	assert.Equal(t, `{"conversationSettings":{"tools":[]}}`, service.bodyOf(t, settingsRoute))
 
 	var read ConversationSettings
 	require.NoError(t, json.Unmarshal([]byte(readFile(t, "settings_odd.json")), &read))
-	err = service.ConversationSettings.Replace(t.Context(), otherID, &read)
-	assert.ErrorIs(t, err, ErrNotFound)
+	assert.ErrorIs(t, service.ConversationSettings.Replace(t.Context(), otherID, &read), ErrNotFound)
 	odd := readOddSettings(t)
 	assert.Equal(t, odd.body(odd.hours, odd.weather), service.bodyOf(t, "PUT /head/"+otherID+"/conversation-settings"), "settings of one head, written to another")
 }
 
 func TestReplaceReportsAllFaultsTogether(t *testing.T) {
 	service := newFakeAPI(t, answering(""))
-	err := service.ConversationSettings.Replace(t.Context(), "li-28379", nil)
-	assert.Equal(t, []string{"head id", "settings"}, invalidFields(t, err))
+	assert.Equal(t, []string{"head id", "settings"}, invalidFields(t, service.ConversationSettings.Replace(t.Context(), "li-28379", nil)))
 	bad := weatherTool()
 	bad.URL, bad.Description = "http://tools.example.com", ""
-	err = service.ConversationSettings.Replace(t.Context(), "li-28379", &ConversationSettings{Tools: []Tool{bad, weatherTool()}})
+	err := service.ConversationSettings.Replace(t.Context(), "li-28379", &ConversationSettings{Tools: []Tool{bad, weatherTool()}})
 	assert.Equal(t, []string{"head id", `tool "weather"`, `tool "weather" url`, `tool "weather"`}, invalidFields(t, err))
 	assert.Empty(t, service.since())
 }
@@ -294,27 +263,18 @@ func TestToolHelpersReportAllFaultsTogether(t *testing.T) {
 	bad := Tool{Name: "a b", Description: "d", URL: "https://tools.example.com"}
 	_, err := service.ConversationSettings.SetTools(t.Context(), "li-28379", bad, weatherTool(), weatherTool())
 	assert.Equal(t, []string{"head id", `tool "a b"`, `tool "weather"`}, invalidFields(t, err))
-	_, err = service.ConversationSettings.PutTool(t.Context(), "li-28379", bad)
-	assert.Equal(t, []string{"head id", `tool "a b"`}, invalidFields(t, err))
-	_, err = service.ConversationSettings.RemoveTool(t.Context(), "li-28379", "")
-	assert.Equal(t, []string{"head id", "tool name"}, invalidFields(t, err))
-	_, err = service.ConversationSettings.Modify(t.Context(), "li-28379", nil)
-	assert.Equal(t, []string{"head id", "change"}, invalidFields(t, err))
+	assert.Equal(t, []string{"head id", `tool "a b"`}, invalidFields(t, ErrorOf(service.ConversationSettings.PutTool(t.Context(), "li-28379", bad))))
+	assert.Equal(t, []string{"head id", "tool name"}, invalidFields(t, ErrorOf(service.ConversationSettings.RemoveTool(t.Context(), "li-28379", ""))))
+	assert.Equal(t, []string{"head id", "change"}, invalidFields(t, ErrorOf(service.ConversationSettings.Modify(t.Context(), "li-28379", nil))))
 	assert.Empty(t, service.since(), "faults are found before anything is read")
 }
 
 func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
 	odd := readOddSettings(t)
 	for name, call := range map[string]settingsCall{
-		"SetTools": setting(weatherTool(), hoursTool(), weatherTool()),
-		"Modify": modifying(func(cs *ConversationSettings) error {
-			cs.Tools = append(cs.Tools, weatherTool())
-			return nil
-		}),
-		"Modify of a copy": modifying(func(cs *ConversationSettings) error {
-			cs.Tools = append(cs.Tools, cs.Tools[1])
-			return nil
-		}),
+		"SetTools":         setting(weatherTool(), hoursTool(), weatherTool()),
+		"Modify":           modifying(Edit(func(cs *ConversationSettings) { cs.Tools = append(cs.Tools, weatherTool()) })),
+		"Modify of a copy": modifying(Edit(func(cs *ConversationSettings) { cs.Tools = append(cs.Tools, cs.Tools[1]) })),
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
@@ -334,19 +294,13 @@ func TestToolsOfAHeadThatCannotCallThemAreRefused(t *testing.T) {
 		"PutTool of a new tool":           putting(Tool{Name: "tickets", Description: "d", URL: "https://tools.example.com"}),
 		"PutTool of a tool that is there": putting(changed),
 		"SetTools":                        setting(changed),
-		"Modify": modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0].Parameters = nil
-			return nil
-		}),
+		"Modify":                          modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0].Parameters = nil })),
 	}
 	allowed := map[string]settingsCall{
 		"RemoveTool":       removing("weather"),
 		"SetTools to none": setting(),
 		"an unknown key":   modifying(func(cs *ConversationSettings) error { return cs.SetExtra("zeta", json.RawMessage("2")) }),
-		"another order": modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0], cs.Tools[1] = cs.Tools[1], cs.Tools[0]
-			return nil
-		}),
+		"another order":    modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0], cs.Tools[1] = cs.Tools[1], cs.Tools[0] })),
 	}
 	for _, mode := range []OperationMode{OperationModeTTT, "plugin", "OC", ""} {
 		for name, call := range refused {
@@ -362,8 +316,7 @@ func TestToolsOfAHeadThatCannotCallThemAreRefused(t *testing.T) {
 		for name, call := range allowed {
 			t.Run(fmt.Sprintf("%q %s", mode, name), func(t *testing.T) {
 				service := newFakeAPI(t, answering(odd.head(mode)))
-				_, err := call(t.Context(), service.ConversationSettings)
-				require.NoError(t, err)
+				Must(call(t.Context(), service.ConversationSettings))(t)
 				assert.Contains(t, service.routes(), settingsRoute)
 			})
 		}
@@ -389,24 +342,21 @@ func TestToolOfAnotherHeadKeepsItsOwnUnknownKeys(t *testing.T) {
 	service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
 	var other ConversationSettings
 	require.NoError(t, json.Unmarshal([]byte(`{"tools":[{"name":"weather","description":"d","url":"https://w.example.com","parameters":[],"own":1.0}]}`), &other))
-	_, err := service.ConversationSettings.PutTool(t.Context(), testHead, other.Tools[0])
-	require.NoError(t, err)
+	Must(service.ConversationSettings.PutTool(t.Context(), testHead, other.Tools[0]))(t)
 	assert.Equal(t, odd.body(odd.hours, `{"name":"weather","description":"d","url":"https://w.example.com","parameters":[],"own":1.0}`), service.bodyOf(t, settingsRoute))
 }
 
 func TestCallersToolIsNotChanged(t *testing.T) {
 	service := newFakeAPI(t, answering(readOddSettings(t).head(OperationModeOC)))
 	tool := hoursTool()
-	_, err := service.ConversationSettings.PutTool(t.Context(), testHead, tool)
-	require.NoError(t, err)
+	Must(service.ConversationSettings.PutTool(t.Context(), testHead, tool))(t)
 	assert.Equal(t, hoursTool(), tool)
-	_, err = service.ConversationSettings.SetTools(t.Context(), testHead, tool)
-	require.NoError(t, err)
+	Must(service.ConversationSettings.SetTools(t.Context(), testHead, tool))(t)
 	assert.Equal(t, hoursTool(), tool)
 }
 
 func TestSetExtra(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, key string
 		value     json.RawMessage
 		field     string // of the InvalidError
@@ -424,8 +374,7 @@ func TestSetExtra(t *testing.T) {
 		{"no JSON", "a", json.RawMessage(`{"a":`), "a", `{"b":2,"tools":[]}`},
 		{"two values", "a", json.RawMessage(`1,"tools":5`), "a", `{"b":2,"tools":[]}`},
 		{"no bytes", "a", json.RawMessage{}, "a", `{"b":2,"tools":[]}`},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var cs ConversationSettings
 			require.NoError(t, json.Unmarshal([]byte(`{"b":2,"tools":[]}`), &cs))
@@ -476,13 +425,11 @@ func TestExtraDoesNotHoldTools(t *testing.T) {
 }
 
 func TestToolAsJSONIsReadBack(t *testing.T) {
-	stored, err := json.Marshal(hoursTool())
-	require.NoError(t, err)
+	stored := Must(json.Marshal(hoursTool()))(t)
 	var tool Tool
 	require.NoError(t, json.Unmarshal(stored, &tool))
 	assert.Equal(t, hoursTool().URL, tool.URL)
-	stored, err = json.Marshal(tool.Parameters[1])
-	require.NoError(t, err)
+	stored = Must(json.Marshal(tool.Parameters[1]))(t)
 	assert.Equal(t, `{"name":"guests","type":"integer","description":"Number of guests"}`, string(stored))
 	var parameter ToolParameter
 	require.NoError(t, json.Unmarshal(stored, &parameter))
@@ -510,7 +457,7 @@ func TestToolValidate(t *testing.T) {
 	parameter := func(change func(*ToolParameter)) Tool {
 		return with(func(tool *Tool) { change(&tool.Parameters[0]) })
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		tool Tool
 		says []string // one for each fault; none when the tool is fine
@@ -547,8 +494,7 @@ func TestToolValidate(t *testing.T) {
 		{"a placeholder for that", parameter(func(p *ToolParameter) { p.Description = "<DESCRIPTION>" }), []string{"description"}},
 		{"all faults together", Tool{Name: "a b", Parameters: []ToolParameter{{Name: "c d", Type: "x"}, {Name: "c d", Type: "string", Description: "e"}}},
 			[]string{`tool "a b" name`, "description", "url", `parameter "c d" name`, `parameter "c d" description`, `parameter "c d" name`, "twice"}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.tool.Validate()
 			if len(tt.says) == 0 {
@@ -577,7 +523,7 @@ func TestCheckPromptNamesWhatThePromptLacks(t *testing.T) {
 		}
 		return made
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name, prompt string
 		tools        []Tool
 		missing      []PromptProblem // without the sentence
@@ -598,8 +544,7 @@ func TestCheckPromptNamesWhatThePromptLacks(t *testing.T) {
 		{"at both ends", "day then lang", []Tool{tool("day", "lang")}, nil},
 		{"an overlap", "aaa", []Tool{tool("aa")}, []PromptProblem{{Tool: "aa"}}},
 		{"a name that is empty", "anything", []Tool{tool("")}, []PromptProblem{{Tool: ""}}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []PromptProblem
 			for _, problem := range CheckPrompt(tt.prompt, tt.tools...) {
@@ -653,16 +598,14 @@ func bodyWith(tools ...string) string {
 func TestHeadWithAToolOfAnOddShapeIsRead(t *testing.T) {
 	for name, odd := range oddTools {
 		t.Run(name, func(t *testing.T) {
-			head, err := newFakeAPI(t, answering(headWith(goodTool, odd.document))).Heads.Get(t.Context(), testHead)
-			require.NoError(t, err)
+			head := Must(newFakeAPI(t, answering(headWith(goodTool, odd.document))).Heads.Get(t.Context(), testHead))(t)
 			tools := head.ConversationSettings.Tools
 			require.Len(t, tools, 2)
 			require.NoError(t, tools[0].Validate())
 			assert.Equal(t, odd.document, string(tools[1].document()), "its bytes")
-			stored, err := json.Marshal(head)
-			require.NoError(t, err)
-			assert.Contains(t, string(stored), compacted(t, odd.document), "in a head that is stored")
-			err = tools[1].Validate()
+			stored := Must(json.Marshal(head))(t)
+			assert.Contains(t, string(stored), string(Must(json.Marshal(json.RawMessage(odd.document)))(t)), "in a head that is stored")
+			err := tools[1].Validate()
 			if odd.says == "" {
 				require.NoError(t, err)
 				return
@@ -674,16 +617,8 @@ func TestHeadWithAToolOfAnOddShapeIsRead(t *testing.T) {
 	}
 }
 
-func compacted(t *testing.T, document string) string {
-	t.Helper()
-	raw, err := json.Marshal(json.RawMessage(document))
-	require.NoError(t, err)
-	return string(raw)
-}
-
 func TestOddToolKeepsWhatCanBeRead(t *testing.T) {
-	head, err := newFakeAPI(t, answering(headWith(oddTools["a type that is no text"].document, oddTools["a schema for parameters"].document))).Heads.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	head := Must(newFakeAPI(t, answering(headWith(oddTools["a type that is no text"].document, oddTools["a schema for parameters"].document))).Heads.Get(t.Context(), testHead))(t)
 	tool := head.ConversationSettings.Tools[0]
 	assert.Equal(t, "odd", tool.Name)
 	assert.Equal(t, "d", tool.Description)
@@ -702,25 +637,21 @@ func TestUnchangedToolIsNeverRefusedOnItsWayBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(headWith(goodTool, odd.document)))
 			settings := service.ConversationSettings
-			read, err := settings.Get(t.Context(), testHead)
-			require.NoError(t, err)
+			read := Must(settings.Get(t.Context(), testHead))(t)
 			service.since()
 			const added = `{"name":"tickets","description":"d","parameters":[],"url":"https://tools.example.com/t"}`
 			tickets := Tool{Name: "tickets", Description: "d", URL: "https://tools.example.com/t"}
 
-			_, err = settings.PutTool(t.Context(), testHead, tickets)
-			require.NoError(t, err)
+			Must(settings.PutTool(t.Context(), testHead, tickets))(t)
 			assert.Equal(t, bodyWith(goodTool, odd.document, added), service.bodyOf(t, settingsRoute))
 
-			_, err = settings.RemoveTool(t.Context(), testHead, "weather")
-			require.NoError(t, err)
+			Must(settings.RemoveTool(t.Context(), testHead, "weather"))(t)
 			assert.Equal(t, bodyWith(odd.document), service.bodyOf(t, settingsRoute))
 
-			_, err = settings.SetTools(t.Context(), testHead, read.Tools[1], tickets)
-			require.NoError(t, err)
+			Must(settings.SetTools(t.Context(), testHead, read.Tools[1], tickets))(t)
 			assert.Equal(t, bodyWith(odd.document, added), service.bodyOf(t, settingsRoute))
 
-			_, err = settings.PutTool(t.Context(), testHead, read.Tools[1])
+			_, err := settings.PutTool(t.Context(), testHead, read.Tools[1])
 			if read.Tools[1].Name == "" {
 				assert.ErrorIs(t, err, ErrInvalid, "a tool without a name replaces none")
 				assert.Empty(t, service.since())
@@ -730,14 +661,12 @@ func TestUnchangedToolIsNeverRefusedOnItsWayBack(t *testing.T) {
 			}
 
 			read.Tools = append(read.Tools, tickets)
-			err = settings.Replace(t.Context(), testHead, read)
-			require.NoError(t, err)
+			require.NoError(t, settings.Replace(t.Context(), testHead, read))
 			assert.Equal(t, bodyWith(goodTool, odd.document, added), service.bodyOf(t, settingsRoute))
 
-			_, err = settings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
+			Must(settings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
 				return cs.SetExtra("model", json.RawMessage(`1`))
-			})
-			require.NoError(t, err)
+			}))(t)
 			assert.Contains(t, service.bodyOf(t, settingsRoute), odd.document)
 		})
 	}
@@ -748,13 +677,11 @@ func TestUnchangedToolIsNeverRefusedOnItsWayBack(t *testing.T) {
 func TestToolThatWasReadEarlierIsNotRefused(t *testing.T) {
 	odd := oddTools["a parameter without a type"].document
 	service := newFakeAPI(t, answering(headWith(odd)))
-	read, err := service.ConversationSettings.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	read := Must(service.ConversationSettings.Get(t.Context(), testHead))(t)
 	service.mu.Lock()
 	service.answer("GET /head/"+testHead, headWith(strings.Replace(odd, `"d"`, `"changed"`, 1)))
 	service.mu.Unlock()
-	_, err = service.ConversationSettings.SetTools(t.Context(), testHead, read.Tools...)
-	require.NoError(t, err)
+	Must(service.ConversationSettings.SetTools(t.Context(), testHead, read.Tools...))(t)
 	assert.Equal(t, bodyWith(odd), service.bodyOf(t, settingsRoute))
 }
 
@@ -762,11 +689,7 @@ func TestToolThatWasReadEarlierIsNotRefused(t *testing.T) {
 func changing(t *testing.T, document string, change func(*Tool)) (*fakeAPI, error) {
 	t.Helper()
 	service := newFakeAPI(t, answering(headWith(document)))
-	_, err := service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
-		change(&cs.Tools[0])
-		return nil
-	})
-	return service, err
+	return service, ErrorOf(service.ConversationSettings.Modify(t.Context(), testHead, Edit(func(cs *ConversationSettings) { change(&cs.Tools[0]) })))
 }
 
 func TestChangeOfAToolIsJudgedAloneAndNotWhatWasRead(t *testing.T) {
@@ -800,16 +723,13 @@ func TestChangeOfAToolIsJudgedAloneAndNotWhatWasRead(t *testing.T) {
 
 func TestMissingTypeStaysMissing(t *testing.T) {
 	untyped := oddTools["a parameter without a type"].document
-	service, err := changing(t, untyped, func(tool *Tool) { tool.Parameters[0].Description = "Where." })
-	require.NoError(t, err)
+	service := Must(changing(t, untyped, func(tool *Tool) { tool.Parameters[0].Description = "Where." }))(t)
 	assert.Equal(t, bodyWith(strings.Replace(untyped, `"description":"d"}]`, `"description":"Where."}]`, 1)), service.bodyOf(t, settingsRoute))
 
-	service, err = changing(t, strings.Replace(untyped, `"name":"city" ,`, `"name":"city","type":"text",`, 1), func(tool *Tool) { tool.Parameters[0].Type = "" })
-	require.NoError(t, err)
+	service = Must(changing(t, strings.Replace(untyped, `"name":"city" ,`, `"name":"city","type":"text",`, 1), func(tool *Tool) { tool.Parameters[0].Type = "" }))(t)
 	assert.Contains(t, service.bodyOf(t, settingsRoute), `"parameters":[{"name":"city","description":"d"}]`)
 
-	made, err := json.Marshal(ToolParameter{Name: "city", Description: "Where."})
-	require.NoError(t, err)
+	made := Must(json.Marshal(ToolParameter{Name: "city", Description: "Where."}))(t)
 	assert.JSONEq(t, `{"name":"city","description":"Where."}`, string(made))
 }
 
@@ -822,12 +742,9 @@ func TestOddToolOfTheCallersOwnIsRefused(t *testing.T) {
 			var mine ConversationSettings
 			require.NoError(t, json.Unmarshal([]byte(`{"tools":[`+odd.document+`]}`), &mine))
 			service := newFakeAPI(t, answering(headWith(goodTool)))
-			err := service.ConversationSettings.Replace(t.Context(), testHead, &mine)
-			assert.ErrorIs(t, err, ErrInvalid)
-			_, err = service.ConversationSettings.SetTools(t.Context(), testHead, mine.Tools...)
-			assert.ErrorIs(t, err, ErrInvalid)
-			_, err = service.ConversationSettings.PutTool(t.Context(), testHead, mine.Tools[0])
-			assert.ErrorIs(t, err, ErrInvalid)
+			assert.ErrorIs(t, service.ConversationSettings.Replace(t.Context(), testHead, &mine), ErrInvalid)
+			assert.ErrorIs(t, ErrorOf(service.ConversationSettings.SetTools(t.Context(), testHead, mine.Tools...)), ErrInvalid)
+			assert.ErrorIs(t, ErrorOf(service.ConversationSettings.PutTool(t.Context(), testHead, mine.Tools[0])), ErrInvalid)
 			assert.NotContains(t, service.routes(), settingsRoute)
 		})
 	}
@@ -836,7 +753,7 @@ func TestOddToolOfTheCallersOwnIsRefused(t *testing.T) {
 func TestToolHelpersRepairAnOddTool(t *testing.T) {
 	repaired := Tool{Name: "odd", Description: "Does it.", URL: "https://tools.example.com/new"}
 	city := []ToolParameter{{Name: "city", Type: "string", Description: "Where."}}
-	tests := []struct {
+	for _, tt := range []struct {
 		name, odd string
 		call      settingsCall
 		body      string
@@ -847,24 +764,15 @@ func TestToolHelpersRepairAnOddTool(t *testing.T) {
 			bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[{"name":"city","type":"string","description":"Where."}],"url":"https://tools.example.com/odd"}`)},
 		{"SetTools", "an address that is no text", setting(repaired),
 			bodyWith(`{"name":"odd","description":"Does it.","parameters":[],"url":"https://tools.example.com/new"}`)},
-		{"Modify emptying the parameters", "a string for parameters", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[1].Parameters = []ToolParameter{}
-			return nil
-		}), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[],"url":"https://tools.example.com/odd"}`)},
-		{"Modify setting a type", "a parameter without a type", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[1].Parameters[0].Type = "string"
-			return nil
-		}), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[{"name":"city" ,"description":"d","type":"string"}],"url":"https://tools.example.com/odd"}`)},
-		{"Modify making a tool of a text", "a text for a tool", modifying(func(cs *ConversationSettings) error {
+		{"Modify emptying the parameters", "a string for parameters", modifying(Edit(func(cs *ConversationSettings) { cs.Tools[1].Parameters = []ToolParameter{} })), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[],"url":"https://tools.example.com/odd"}`)},
+		{"Modify setting a type", "a parameter without a type", modifying(Edit(func(cs *ConversationSettings) { cs.Tools[1].Parameters[0].Type = "string" })), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[{"name":"city" ,"description":"d","type":"string"}],"url":"https://tools.example.com/odd"}`)},
+		{"Modify making a tool of a text", "a text for a tool", modifying(Edit(func(cs *ConversationSettings) {
 			cs.Tools[1].Name, cs.Tools[1].Description, cs.Tools[1].URL = "odd", "d", "https://tools.example.com/odd"
-			return nil
-		}), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[],"url":"https://tools.example.com/odd"}`)},
-	}
-	for _, tt := range tests {
+		})), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[],"url":"https://tools.example.com/odd"}`)},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(headWith(goodTool, oddTools[tt.odd].document)))
-			_, err := tt.call(t.Context(), service.ConversationSettings)
-			require.NoError(t, err)
+			Must(tt.call(t.Context(), service.ConversationSettings))(t)
 			assert.Equal(t, tt.body, service.bodyOf(t, settingsRoute))
 		})
 	}

@@ -114,29 +114,26 @@ func TestPostAfterATimeout(t *testing.T) {
 		connected bool
 		want      int
 	}{"dialling": {false, 4}, "connected": {true, 1}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				end := make(chan struct{})
-				transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-					if !row.connected {
-						<-end
-						return nil, errors.New("too late")
-					}
-					near, far := net.Pipe()
-					go func() { // reads the request and never answers
-						_, _ = io.Copy(io.Discard, far)
-						far.Close()
-					}()
-					return near, nil
-				}}
-				attempts := 0
-				client := newTestClient(t, "http://localhost"+prefix, transport, WithAttemptTimeout(time.Second),
-					WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { attempts++ }}))
-				err := postHook(t.Context(), client)
-				assertTimeout(t, err)
-				assert.Equal(t, row.want, attempts)
-				close(end)
-			})
+		Bubble(t, name, func(t *testing.T) {
+			end := make(chan struct{})
+			transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+				if !row.connected {
+					<-end
+					return nil, errors.New("too late")
+				}
+				near, far := net.Pipe()
+				go func() { // reads the request and never answers
+					_, _ = io.Copy(io.Discard, far)
+					far.Close()
+				}()
+				return near, nil
+			}}
+			attempts := 0
+			client := newTestClient(t, "http://localhost"+prefix, transport, WithAttemptTimeout(time.Second),
+				WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { attempts++ }}))
+			assertTimeout(t, postHook(t.Context(), client))
+			assert.Equal(t, row.want, attempts)
+			close(end)
 		})
 	}
 }
@@ -176,22 +173,19 @@ func TestDefaultPolicy(t *testing.T) {
 		"the longest wait": {"10", 4, [3]time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second}},
 		"longer":           {"11", 1, [3]time.Duration{}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tr := newScript(answer(503, "", "Retry-After: "+row.retryAfter))
-				var waits []time.Duration
-				client, err := New(memoryURL, pathToken, WithHTTPClient(&http.Client{Transport: tr}),
-					WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }}))
-				require.NoError(t, err)
-				require.Error(t, getHead(t.Context(), client))
-				assert.Equal(t, row.sent, tr.sent())
-				for i, wait := range waits[:row.sent-1] {
-					assert.LessOrEqual(t, wait, row.waits[i])
-					if row.retryAfter != "" {
-						assert.Equal(t, row.waits[i], wait)
-					}
+		Bubble(t, name, func(t *testing.T) {
+			tr := newScript(answer(503, "", "Retry-After: "+row.retryAfter))
+			var waits []time.Duration
+			client := Must(New(memoryURL, pathToken, WithHTTPClient(&http.Client{Transport: tr}),
+				WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }})))(t)
+			require.Error(t, getHead(t.Context(), client))
+			assert.Equal(t, row.sent, tr.sent())
+			for i, wait := range waits[:row.sent-1] {
+				assert.LessOrEqual(t, wait, row.waits[i])
+				if row.retryAfter != "" {
+					assert.Equal(t, row.waits[i], wait)
 				}
-			})
+			}
 		})
 	}
 }
@@ -205,8 +199,7 @@ func TestLastAnswerIsAFullErrorWhenAttemptsRunOut(t *testing.T) {
 				tr := newScript(append(steps, answer(code, body, "X-Request-Id: r-9", "X-Other: yes"))...)
 				client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: retries}))
 				err := getHead(t.Context(), client)
-				var failure *Error
-				require.ErrorAs(t, err, &failure)
+				failure := As[*Error](t, err)
 				assert.Equal(t, "yes", failure.Header.Get("X-Other"))
 				assert.JSONEq(t, body, string(failure.Body.Bytes()))
 				assert.NotContains(t, err.Error(), "giving up")
@@ -222,13 +215,11 @@ func TestLastAnswerIsAFullErrorWhenAttemptsRunOut(t *testing.T) {
 
 func TestSuccessAfterRetries(t *testing.T) {
 	tr := newScript(fail(io.EOF), answer(503, "busy"), answer(429, "slow down"), cutOff(200), answer(200, headJSON))
-	head, err := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 4})).Heads.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	head := Must(newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 4})).Heads.Get(t.Context(), testHead))(t)
 	assert.Equal(t, "Ada", head.Name)
 
 	tr = newScript(answer(500, ""), answer(204, ""))
-	resp, err := newTestClient(t, memoryURL, tr).Heads.setVideoStreaming(t.Context(), testHead, true)
-	require.NoError(t, err)
+	resp := Must(newTestClient(t, memoryURL, tr).Heads.setVideoStreaming(t.Context(), testHead, true))(t)
 	assert.Equal(t, 2, resp.Attempts)
 }
 
@@ -250,10 +241,8 @@ func TestEveryAttemptSendsTheWholeBody(t *testing.T) {
 				}
 				assert.NotEmpty(t, tr.bodies[i])
 				require.NotNil(t, r.GetBody)
-				again, err := r.GetBody()
-				require.NoError(t, err)
-				raw, err := io.ReadAll(again)
-				require.NoError(t, err)
+				again := Must(r.GetBody())(t)
+				raw := Must(io.ReadAll(again))(t)
 				assert.Equal(t, tr.bodies[0], string(raw))
 			}
 		})
@@ -272,8 +261,7 @@ func TestAttemptsShareNoReader(t *testing.T) {
 	require.Error(t, postHook(t.Context(), client))
 	require.Len(t, bodies, 4)
 	for i, body := range bodies {
-		raw, err := io.ReadAll(body)
-		require.NoError(t, err)
+		raw := Must(io.ReadAll(body))(t)
 		assert.NotEmpty(t, raw, "body %d was not read by another attempt", i)
 	}
 }
@@ -302,31 +290,28 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		"date, asctime": {now.Add(7 * time.Second).Format(time.ANSIC), 7 * time.Second, 7 * time.Second},
 	} {
 		for _, code := range []int{429, 500, 503} {
-			t.Run(fmt.Sprint(name, " ", code), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					tr := newScript(answer(code, "the body", "Retry-After: "+row.value), answer(200, headJSON))
-					var waits []time.Duration
-					client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: maxWait, MaxWait: maxWait}),
-						WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }}))
-					require.Equal(t, now, time.Now().UTC())
-					err := getHead(t.Context(), client)
-					elapsed := time.Since(now)
-					if row.wait != final {
-						require.NoError(t, err)
-						assert.Equal(t, 2, tr.sent())
-						assert.Equal(t, max(row.wait, time.Nanosecond), elapsed)
-						assert.Equal(t, []time.Duration{max(row.wait, time.Nanosecond), 0}, waits)
-						return
-					}
-					var failure *Error
-					require.ErrorAs(t, err, &failure)
-					assert.Equal(t, code, failure.StatusCode)
-					assert.Equal(t, "the body", string(failure.Body.Bytes()))
-					assert.Equal(t, row.asked, failure.RetryAfter)
-					assert.Equal(t, 1, tr.sent())
-					assert.Zero(t, elapsed)
-					assert.Equal(t, []time.Duration{0}, waits)
-				})
+			Bubble(t, fmt.Sprint(name, " ", code), func(t *testing.T) {
+				tr := newScript(answer(code, "the body", "Retry-After: "+row.value), answer(200, headJSON))
+				var waits []time.Duration
+				client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: maxWait, MaxWait: maxWait}),
+					WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }}))
+				require.Equal(t, now, time.Now().UTC())
+				err := getHead(t.Context(), client)
+				elapsed := time.Since(now)
+				if row.wait != final {
+					require.NoError(t, err)
+					assert.Equal(t, 2, tr.sent())
+					assert.Equal(t, max(row.wait, time.Nanosecond), elapsed)
+					assert.Equal(t, []time.Duration{max(row.wait, time.Nanosecond), 0}, waits)
+					return
+				}
+				failure := As[*Error](t, err)
+				assert.Equal(t, code, failure.StatusCode)
+				assert.Equal(t, "the body", string(failure.Body.Bytes()))
+				assert.Equal(t, row.asked, failure.RetryAfter)
+				assert.Equal(t, 1, tr.sent())
+				assert.Zero(t, elapsed)
+				assert.Equal(t, []time.Duration{0}, waits)
 			})
 		}
 	}
@@ -336,20 +321,18 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 func TestRetryAfterOfNoTimeWaitsTheBackoff(t *testing.T) {
 	for name, value := range map[string]string{"0": "0", "00": "00", "date gone by": "Fri, 31 Dec 1999 23:00:00 GMT", "now": "Sat, 01 Jan 2000 00:00:00 GMT"} {
 		for _, code := range []int{429, 500, 503} {
-			t.Run(fmt.Sprint(name, " ", code), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					tr := newScript(answer(code, "", "Retry-After: "+value))
-					var waits []time.Duration
-					client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 8, MinWait: time.Hour, MaxWait: time.Hour}),
-						WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }}))
-					start := time.Now()
-					require.Error(t, getHead(t.Context(), client))
-					assert.Equal(t, 9, tr.sent())
-					assert.Greater(t, time.Since(start), time.Second, "eight random waits of up to an hour")
-					for _, wait := range waits[:8] {
-						assert.Greater(t, wait, time.Nanosecond)
-					}
-				})
+			Bubble(t, fmt.Sprint(name, " ", code), func(t *testing.T) {
+				tr := newScript(answer(code, "", "Retry-After: "+value))
+				var waits []time.Duration
+				client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 8, MinWait: time.Hour, MaxWait: time.Hour}),
+					WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }}))
+				start := time.Now()
+				require.Error(t, getHead(t.Context(), client))
+				assert.Equal(t, 9, tr.sent())
+				assert.Greater(t, time.Since(start), time.Second, "eight random waits of up to an hour")
+				for _, wait := range waits[:8] {
+					assert.Greater(t, wait, time.Nanosecond)
+				}
 			})
 		}
 	}
@@ -367,25 +350,22 @@ func TestWaitBeyondTheDeadlineReturnsAtOnce(t *testing.T) {
 		"own backoff":         {answer(503, "busy"), time.Nanosecond},
 		"after an error":      {fail(io.ErrUnexpectedEOF), time.Nanosecond},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), row.timeout)
-				defer cancel()
-				tr := newScript(row.step)
-				client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: time.Hour, MaxWait: time.Hour}))
-				start := time.Now()
-				err := getHead(ctx, client)
-				assert.Zero(t, time.Since(start))
-				assert.Equal(t, 1, tr.sent())
-				if name == "after an error" {
-					require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-					return
-				}
-				var failure *Error
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, "busy", string(failure.Body.Bytes()))
-				assert.NotErrorIs(t, err, context.DeadlineExceeded, "the wait is not over")
-			})
+		Bubble(t, name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), row.timeout)
+			defer cancel()
+			tr := newScript(row.step)
+			client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: time.Hour, MaxWait: time.Hour}))
+			start := time.Now()
+			err := getHead(ctx, client)
+			assert.Zero(t, time.Since(start))
+			assert.Equal(t, 1, tr.sent())
+			if name == "after an error" {
+				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+				return
+			}
+			failure := As[*Error](t, err)
+			assert.Equal(t, "busy", string(failure.Body.Bytes()))
+			assert.NotErrorIs(t, err, context.DeadlineExceeded, "the wait is not over")
 		})
 	}
 }
@@ -403,37 +383,35 @@ func TestCancellingEndsAWaitAtOnce(t *testing.T) {
 		"after an error and a 503":     {[]step{fail(io.ErrUnexpectedEOF), busy}, 503},
 		"after a cut off answer (200)": {[]step{cutOff(200)}, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				mine := errors.New("user went away")
-				ctx, cancel := context.WithCancelCause(t.Context())
-				tr := newScript(row.steps...)
-				client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 9, MinWait: time.Hour, MaxWait: time.Hour}),
-					WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) {
-						if a.Number == len(row.steps) {
-							time.AfterFunc(time.Nanosecond, func() { cancel(mine) })
-						}
-					}}))
-				done := make(chan error, 1)
-				go func() { done <- getHead(ctx, client) }()
-				<-ctx.Done()
-				cancelled := time.Now()
-				err := <-done
-				assert.Zero(t, time.Since(cancelled))
-				assert.Equal(t, len(row.steps), tr.sent())
-				require.ErrorIs(t, err, context.Canceled)
-				var failure *Error
-				if row.status == 0 {
-					require.NotErrorAs(t, err, &failure)
-					require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-					return
-				}
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, row.status, failure.StatusCode)
-				assert.Equal(t, "busy", string(failure.Body.Bytes()))
-				assert.Contains(t, err.Error(), fmt.Sprint(row.status))
-				assert.Contains(t, err.Error(), "context canceled")
-			})
+		Bubble(t, name, func(t *testing.T) {
+			mine := errors.New("user went away")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			tr := newScript(row.steps...)
+			client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 9, MinWait: time.Hour, MaxWait: time.Hour}),
+				WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) {
+					if a.Number == len(row.steps) {
+						time.AfterFunc(time.Nanosecond, func() { cancel(mine) })
+					}
+				}}))
+			done := make(chan error, 1)
+			go func() { done <- getHead(ctx, client) }()
+			<-ctx.Done()
+			cancelled := time.Now()
+			err := <-done
+			assert.Zero(t, time.Since(cancelled))
+			assert.Equal(t, len(row.steps), tr.sent())
+			require.ErrorIs(t, err, context.Canceled)
+			var failure *Error
+			if row.status == 0 {
+				require.NotErrorAs(t, err, &failure)
+				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+				return
+			}
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, row.status, failure.StatusCode)
+			assert.Equal(t, "busy", string(failure.Body.Bytes()))
+			assert.Contains(t, err.Error(), fmt.Sprint(row.status))
+			assert.Contains(t, err.Error(), "context canceled")
 		})
 	}
 }
@@ -447,8 +425,7 @@ func TestCancellingDuringAnAttemptKeepsTheStatusBefore(t *testing.T) {
 		})
 		err := getHead(ctx, newTestClient(t, memoryURL, tr))
 		require.ErrorIs(t, err, context.Canceled)
-		var failure *Error
-		require.ErrorAs(t, err, &failure)
+		failure := As[*Error](t, err)
 		assert.Equal(t, 503, failure.StatusCode)
 		assert.Equal(t, "busy", string(failure.Body.Bytes()))
 		assert.ErrorContains(t, err, "the last status was 503")
@@ -465,8 +442,7 @@ func TestCancellingBeforeTheWaitKeepsTheAnswer(t *testing.T) {
 	var seen []Attempt
 	err := getHead(ctx, newTestClient(t, memoryURL, tr, WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { seen = append(seen, a) }})))
 	require.ErrorIs(t, err, context.Canceled)
-	var failure *Error
-	require.ErrorAs(t, err, &failure)
+	failure := As[*Error](t, err)
 	assert.Equal(t, "busy", string(failure.Body.Bytes()))
 	assert.Equal(t, 1, tr.sent())
 	require.Len(t, seen, 1)
@@ -499,8 +475,7 @@ func TestCancellingWhileATokenIsFetchedKeepsThe401(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, ErrUnauthorized)
-		var failure *Error
-		require.ErrorAs(t, err, &failure)
+		failure := As[*Error](t, err)
 		assert.Equal(t, "expired", string(failure.Body.Bytes()))
 	}
 }
@@ -572,16 +547,10 @@ func TestDeleteAnswered404(t *testing.T) {
 		"no 404 in the end":       {[]step{busy}, ErrServer},
 		"the next call at a time": {[]step{busy, answer(204, "")}, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client := newTestClient(t, memoryURL, newScript(row.steps...))
-				err := client.Webhooks.Delete(t.Context(), 7)
-				if row.err == nil {
-					require.NoError(t, err)
-				} else {
-					require.ErrorIs(t, err, row.err)
-				}
-			})
+		Bubble(t, name, func(t *testing.T) {
+			client := newTestClient(t, memoryURL, newScript(row.steps...))
+			err := client.Webhooks.Delete(t.Context(), 7)
+			require.ErrorIs(t, err, row.err)
 		})
 	}
 	t.Run("after a 401", func(t *testing.T) {
@@ -627,16 +596,14 @@ func TestFailuresLeaveTheConnectionsOfOthersAlone(t *testing.T) {
 
 // The logger of go-retryablehttp would write URLs to standard error.
 func TestRetryLoopHasNoLogger(t *testing.T) {
-	written, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
-	require.NoError(t, err)
+	written := Must(os.Create(filepath.Join(t.TempDir(), "stderr")))(t)
 	defer written.Close()
 	stderr := os.Stderr
 	os.Stderr = written
 	defer func() { os.Stderr = stderr }()
 	client := newTestClient(t, memoryURL, newScript(answer(503, "")))
 	require.ErrorIs(t, getHead(t.Context(), client), ErrServer)
-	text, err := os.ReadFile(written.Name())
-	require.NoError(t, err)
+	text := Must(os.ReadFile(written.Name()))(t)
 	assert.Empty(t, string(text))
 }
 
@@ -644,8 +611,7 @@ func TestRetryLoopHasNoLogger(t *testing.T) {
 func assertTimeout(t testing.TB, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	var timeout net.Error
-	require.ErrorAs(t, err, &timeout)
+	timeout := As[net.Error](t, err)
 	assert.True(t, timeout.Timeout())
 }
 
@@ -669,8 +635,7 @@ func TestAnswersAreReadUpTo8MiB(t *testing.T) {
 					require.NoError(t, err)
 					return
 				}
-				var decode *DecodeError
-				require.ErrorAs(t, err, &decode)
+				decode := As[*DecodeError](t, err)
 				assert.Equal(t, 4<<10, decode.Body.Len())
 				assert.ErrorContains(t, err, "the answer is longer than 8388608 bytes")
 			})
@@ -686,8 +651,7 @@ func TestUnpackedAnswersAreLimitedToo(t *testing.T) {
 		_, _ = io.Copy(packed, io.LimitReader(zeros{}, 9<<20))
 		packed.Close()
 	})
-	var decode *DecodeError
-	require.ErrorAs(t, getHead(t.Context(), client), &decode)
+	As[*DecodeError](t, getHead(t.Context(), client))
 }
 
 func TestLongErrorIsStillAFullError(t *testing.T) {
@@ -695,8 +659,7 @@ func TestLongErrorIsStillAFullError(t *testing.T) {
 		w.WriteHeader(400)
 		_, _ = io.Copy(w, io.LimitReader(zeros{}, 9<<20))
 	})
-	var failure *Error
-	require.ErrorAs(t, getHead(t.Context(), client), &failure)
+	failure := As[*Error](t, getHead(t.Context(), client))
 	assert.Equal(t, 400, failure.StatusCode)
 	assert.Equal(t, strings.Repeat("0", 64<<10), string(failure.Body.Bytes()))
 	assert.Len(t, []rune(failure.Message), 200)
@@ -727,8 +690,7 @@ func TestCutOffAnswerIsNoAnswer(t *testing.T) {
 func TestIncompleteResponsesOfATransport(t *testing.T) {
 	bare := func(r *http.Request) (*http.Response, error) { return &http.Response{StatusCode: 204}, nil }
 	client := newTestClient(t, memoryURL, newScript(bare))
-	resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
-	require.NoError(t, err)
+	resp := Must(client.Heads.setVideoStreaming(t.Context(), testHead, true))(t)
 	assert.Equal(t, 204, resp.StatusCode)
 	assert.Zero(t, resp.Body.Len())
 
@@ -811,22 +773,18 @@ func TestTransportErrorsUnwrapToTheirKind(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		server := refusing(t)
 		_, err := newTestClient(t, server.url+prefix, server.transport).Webhooks.List(t.Context(), testHead)
-		var op *net.OpError
-		require.ErrorAs(t, err, &op)
+		op := As[*net.OpError](t, err)
 		assert.Equal(t, "dial", op.Op)
 		assert.NotContains(t, err.Error(), "headId", "no query")
-		var asNet net.Error
-		require.ErrorAs(t, err, &asNet)
+		asNet := As[net.Error](t, err)
 		assert.False(t, asNet.Timeout())
 	})
-	t.Run("deadline of the call", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			tr := newScript(hang)
-			assertTimeout(t, getHead(ctx, newTestClient(t, memoryURL, tr)))
-			assert.Equal(t, 1, tr.sent())
-		})
+	Bubble(t, "deadline of the call", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		tr := newScript(hang)
+		assertTimeout(t, getHead(ctx, newTestClient(t, memoryURL, tr)))
+		assert.Equal(t, 1, tr.sent())
 	})
 	t.Run("cause of the caller", func(t *testing.T) {
 		mine := errors.New("user went away")
@@ -869,8 +827,7 @@ func TestCallWithinACall(t *testing.T) {
 		}
 		return answer(200, headJSON)(r)
 	}), WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { attempts = append(attempts, fmt.Sprint(a.Number, a.StatusCode)) }}))
-	head, err := outer.Heads.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	head := Must(outer.Heads.Get(t.Context(), testHead))(t)
 	assert.Equal(t, "Ada", head.Name)
 	assert.Equal(t, []string{"1 200"}, attempts)
 }
@@ -963,23 +920,21 @@ func TestRetryAfterHoldsTheWholeClientBack(t *testing.T) {
 		"a final answer":  {http.StatusNotFound, "3", 0},
 		"a success":       {http.StatusOK, "3", 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first := answer(row.status, headJSON)
-				if row.retryAfter != "" {
-					first = answer(row.status, headJSON, "Retry-After: "+row.retryAfter)
-				}
-				// A call that returns at once holds the others back, too.
-				var waited time.Duration
-				client := newTestClient(t, memoryURL, newScript(first, answer(200, headJSON)),
-					WithRetryPolicy(RetryPolicy{MaxWait: 10 * time.Second}),
-					WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waited = a.Waited }}))
-				_ = getHead(t.Context(), client)
-				start := time.Now()
-				require.NoError(t, getHead(t.Context(), client))
-				assert.Equal(t, row.held, time.Since(start))
-				assert.Equal(t, row.held, waited)
-			})
+		Bubble(t, name, func(t *testing.T) {
+			first := answer(row.status, headJSON)
+			if row.retryAfter != "" {
+				first = answer(row.status, headJSON, "Retry-After: "+row.retryAfter)
+			}
+			// A call that returns at once holds the others back, too.
+			var waited time.Duration
+			client := newTestClient(t, memoryURL, newScript(first, answer(200, headJSON)),
+				WithRetryPolicy(RetryPolicy{MaxWait: 10 * time.Second}),
+				WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waited = a.Waited }}))
+			_ = getHead(t.Context(), client)
+			start := time.Now()
+			require.NoError(t, getHead(t.Context(), client))
+			assert.Equal(t, row.held, time.Since(start))
+			assert.Equal(t, row.held, waited)
 		})
 	}
 }

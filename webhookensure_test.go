@@ -35,56 +35,51 @@ func TestEnsureByOneClientTwentyTimesAtOnceCreatesOnce(t *testing.T) {
 		"answered":                  {},
 		"answer of the create lost": {Cut: headstest.CutAfter},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.everyReadIsSlow()
-				fault.Method, fault.Times = http.MethodPost, 1
-				w.Inject(fault)
-				client := w.client()
-				var hooks [20]*heads.Ensured
-				heads.InParallel(20, func(i int) {
-					hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
-					if assert.NoError(t, err) {
-						hooks[i] = hook
-					}
-				})
-				assert.Equal(t, map[string]int{http.MethodPut: 20, http.MethodGet: 21, http.MethodPost: 1}, w.tally())
-				left := w.registered(t)
-				require.Len(t, left, 1)
-				for _, hook := range hooks {
-					require.NotNil(t, hook)
-					assert.Equal(t, left[0], hook.Webhook)
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			w.everyReadIsSlow()
+			fault.Method, fault.Times = http.MethodPost, 1
+			w.Inject(fault)
+			client := w.client()
+			var hooks [20]*heads.Ensured
+			heads.InParallel(20, func(i int) {
+				hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
+				if assert.NoError(t, err) {
+					hooks[i] = hook
 				}
 			})
-		})
-	}
-}
-
-func TestEnsureTwentyTimesInARowCreatesOnce(t *testing.T) {
-	for name, sameClient := range map[string]bool{"one client": true, "twenty clients": false} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			client := w.client()
-			for i := range 20 {
-				if !sameClient {
-					client = w.client()
-				}
-				hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
-				require.NoError(t, err)
-				want := []string{deliveryOn, listHooks}
-				if i == 0 {
-					want = []string{deliveryOn, listHooks, createHook, listHooks}
-				}
-				assert.Equal(t, want, w.wire())
-				assert.Equal(t, []heads.Webhook{hook.Webhook}, w.registered(t))
+			assert.Equal(t, map[string]int{http.MethodPut: 20, http.MethodGet: 21, http.MethodPost: 1}, w.tally())
+			left := w.registered(t)
+			require.Len(t, left, 1)
+			for _, hook := range hooks {
+				require.NotNil(t, hook)
+				assert.Equal(t, left[0], hook.Webhook)
 			}
 		})
 	}
 }
 
+func TestEnsureTwentyTimesInARowCreatesOnce(t *testing.T) {
+	for _, clients := range []int{1, 20} {
+		w := newWorld(t)
+		client := w.client()
+		for i := range 20 {
+			if clients > 1 {
+				client = w.client()
+			}
+			hook := heads.Must(client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{}))(t)
+			want := []string{deliveryOn, listHooks}
+			if i == 0 {
+				want = append(want, createHook, listHooks)
+			}
+			assert.Equal(t, want, w.wire(), "%d clients", clients)
+			assert.Equal(t, []heads.Webhook{hook.Webhook}, w.registered(t))
+		}
+	}
+}
+
 func TestEnsureByTwentyClientsAtOnceLeavesOne(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name             string
 		removeDuplicates bool
 		opts             []headstest.Option
@@ -92,37 +87,33 @@ func TestEnsureByTwentyClientsAtOnceLeavesOne(t *testing.T) {
 		{name: "each takes back its own"},
 		{name: "each removes those of the others too", removeDuplicates: true},
 		{name: "answered with the whole record", opts: []headstest.Option{headstest.WithResponses(headstest.ResponsesRecord)}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, tt.opts...)
-				w.everyReadIsSlow()
-				var hooks [20]*heads.Ensured
-				heads.InParallel(20, func(i int) {
-					hook, err := w.ensure(t, heads.EnsureOptions{RemoveDuplicates: tt.removeDuplicates})
-					if assert.NoError(t, err) {
-						hooks[i] = hook
-					}
-				})
-				assert.Equal(t, 20, w.tally()[http.MethodPost], "all have raced")
-				left := w.registered(t)
-				require.Len(t, left, 1)
-				for _, hook := range hooks {
-					require.NotNil(t, hook)
-					assert.Equal(t, left[0].ID, hook.ID)
-					assert.Equal(t, left[0].SharedKey.Reveal(), hook.SharedKey.Reveal())
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newWorld(t, tt.opts...)
+			w.everyReadIsSlow()
+			var hooks [20]*heads.Ensured
+			heads.InParallel(20, func(i int) {
+				hook, err := w.ensure(t, heads.EnsureOptions{RemoveDuplicates: tt.removeDuplicates})
+				if assert.NoError(t, err) {
+					hooks[i] = hook
 				}
-				again, err := w.ensure(t, heads.EnsureOptions{})
-				require.NoError(t, err)
-				assert.Empty(t, again.Duplicates)
 			})
+			assert.Equal(t, 20, w.tally()[http.MethodPost], "all have raced")
+			left := w.registered(t)
+			require.Len(t, left, 1)
+			for _, hook := range hooks {
+				require.NotNil(t, hook)
+				assert.Equal(t, left[0].ID, hook.ID)
+				assert.Equal(t, left[0].SharedKey.Reveal(), hook.SharedKey.Reveal())
+			}
+			again := heads.Must(w.ensure(t, heads.EnsureOptions{}))(t)
+			assert.Empty(t, again.Duplicates)
 		})
 	}
 }
 
 func TestEnsureFindsWhatALostCreateHasMade(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name  string
 		fault headstest.Fault
 		posts int
@@ -138,40 +129,34 @@ func TestEnsureFindsWhatALostCreateHasMade(t *testing.T) {
 		{"empty sharedKey", headstest.Fault{Body: `{"sharedKey":""}`}, 1},
 		{"not JSON", headstest.Fault{Body: `created`}, 1},
 		{"another JSON type", headstest.Fault{Body: `true`}, 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				tt.fault.Method, tt.fault.Times = http.MethodPost, 1
-				w.Inject(tt.fault)
-				hook, err := w.ensure(t, heads.EnsureOptions{})
-				require.NoError(t, err)
-				assert.Equal(t, tt.posts, w.tally()[http.MethodPost])
-				left := w.registered(t)
-				require.Len(t, left, 1)
-				assert.Equal(t, left[0], hook.Webhook)
-				assert.NotEmpty(t, hook.SharedKey.Reveal())
+	} {
+		heads.Bubble(t, tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			tt.fault.Method, tt.fault.Times = http.MethodPost, 1
+			w.Inject(tt.fault)
+			hook := heads.Must(w.ensure(t, heads.EnsureOptions{}))(t)
+			assert.Equal(t, tt.posts, w.tally()[http.MethodPost])
+			left := w.registered(t)
+			require.Len(t, left, 1)
+			assert.Equal(t, left[0], hook.Webhook)
+			assert.NotEmpty(t, hook.SharedKey.Reveal())
 
-				again, err := w.ensure(t, heads.EnsureOptions{})
-				require.NoError(t, err)
-				assert.Equal(t, hook.Webhook, again.Webhook)
-				assert.False(t, again.Created)
-			})
+			again := heads.Must(w.ensure(t, heads.EnsureOptions{}))(t)
+			assert.Equal(t, hook.Webhook, again.Webhook)
+			assert.False(t, again.Created)
 		})
 	}
 }
 
 func TestEnsureReturnsTheErrorOfALostCreateThatMadeNothing(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name  string
 		fault headstest.Fault
 		want  error
 	}{
 		{"connection cut", headstest.Fault{Cut: headstest.CutBefore}, io.EOF},
 		{"500", headstest.Fault{Status: 500}, heads.ErrServer},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			tt.fault.Method, tt.fault.Times = http.MethodPost, 1
@@ -192,8 +177,7 @@ func TestEnsureReturnsARefusalOfTheCreate(t *testing.T) {
 			w := newWorld(t)
 			w.Inject(headstest.Fault{Method: http.MethodPost, Status: status, Body: `{"message":"not here"}`})
 			hook, err := w.ensure(t, heads.EnsureOptions{})
-			var refused *heads.Error
-			require.ErrorAs(t, err, &refused)
+			refused := heads.As[*heads.Error](t, err)
 			assert.Equal(t, status, refused.StatusCode)
 			assert.Equal(t, "not here", refused.Message)
 			assert.Nil(t, hook)
@@ -215,8 +199,7 @@ func TestEnsureReportsAnUnknownOutcomeIfTheListFailsToo(t *testing.T) {
 	require.ErrorIs(t, err, heads.ErrServer, "of the list")
 
 	repair()
-	hook, err = w.ensure(t, heads.EnsureOptions{})
-	require.NoError(t, err)
+	hook = heads.Must(w.ensure(t, heads.EnsureOptions{}))(t)
 	assert.Equal(t, []heads.Webhook{hook.Webhook}, w.registered(t))
 }
 
@@ -231,8 +214,7 @@ func TestEnsureReturnsWhatItCreatedWhenTheSecondListFails(t *testing.T) {
 			fault.Method = http.MethodGet
 			w.Inject(headstest.Fault{Method: http.MethodGet, Times: 1}) // the first list is answered
 			repair := w.Inject(fault)
-			hook, err := w.ensure(t, heads.EnsureOptions{})
-			require.NoError(t, err)
+			hook := heads.Must(w.ensure(t, heads.EnsureOptions{}))(t)
 			repair()
 			left := w.registered(t)
 			require.Len(t, left, 1)
@@ -275,8 +257,7 @@ func TestEnsureTurnsDeliveryOnFirst(t *testing.T) {
 			if row.err == nil {
 				assert.Equal(t, row.created, hook.Created)
 				assert.NotEmpty(t, hook.SharedKey.Reveal())
-				head, err := w.client().Heads.Get(t.Context(), w.head)
-				require.NoError(t, err)
+				head := heads.Must(w.client().Heads.Get(t.Context(), w.head))(t)
 				assert.Equal(t, !row.o.KeepDelivery, head.EnableEvents)
 			}
 		})
@@ -290,8 +271,7 @@ func TestEnsureComparesURLs(t *testing.T) {
 		old := w.add(t, registered, heads.EventStartConversation)
 		spec := w.spec()
 		spec.URL = "https://a.example.com/in"
-		hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{})
-		require.NoError(t, err)
+		hook := heads.Must(w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{}))(t)
 		assert.Equal(t, same, hook.ID == old.ID)
 		if same {
 			assert.Equal(t, []string{deliveryOn, listHooks}, w.wire(), "the spelling alone changes nothing")
@@ -302,7 +282,7 @@ func TestEnsureComparesURLs(t *testing.T) {
 }
 
 func TestEnsurePatchesEveryWritableFieldWhenEventsDiffer(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name             string
 		registered, spec []heads.EventType
 		body             string // flags of the PATCH; "" for none
@@ -316,13 +296,11 @@ func TestEnsurePatchesEveryWritableFieldWhenEventsDiffer(t *testing.T) {
 		{"another order", []heads.EventType{"start_conversation", "end_conversation"}, []heads.EventType{"end_conversation", "start_conversation"}, ""},
 		{"named twice", []heads.EventType{"start_conversation"}, []heads.EventType{"start_conversation", "start_conversation"}, ""},
 		{"in upper case", []heads.EventType{"start_conversation"}, []heads.EventType{"START_CONVERSATION"}, ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			old := w.add(t, hookURL, tt.registered...)
-			hook, err := w.ensure(t, heads.EnsureOptions{}, tt.spec...)
-			require.NoError(t, err)
+			hook := heads.Must(w.ensure(t, heads.EnsureOptions{}, tt.spec...))(t)
 			sent := w.since()
 			if tt.body == "" {
 				assert.Len(t, sent, 2, "delivery and list")
@@ -346,8 +324,7 @@ func TestEnsurePatchesTheURLOfTheSpec(t *testing.T) {
 	old := w.add(t, "https://Hooks.example.com:443/in/#top", heads.EventEndConversation)
 	spec := w.spec()
 	spec.URL = "https://hooks.example.com/in"
-	hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{})
-	require.NoError(t, err)
+	hook := heads.Must(w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{}))(t)
 	assert.Equal(t, old.ID, hook.ID)
 	assert.Equal(t, spec.URL, hook.URL)
 	assert.Equal(t, spec.URL, w.registered(t)[0].URL)
@@ -371,8 +348,7 @@ func TestEnsureLeavesOtherRegistrationsAlone(t *testing.T) {
 	_, _, err := w.AddWebhook(otherHead, hookURL, heads.EventEndConversation)
 	require.NoError(t, err)
 	list := func(headID string) []heads.Webhook {
-		hooks, err := w.client().Webhooks.List(t.Context(), headID)
-		require.NoError(t, err)
+		hooks := heads.Must(w.client().Webhooks.List(t.Context(), headID))(t)
 		return hooks
 	}
 	before := append(list(w.head), list(otherHead)...)
@@ -380,8 +356,7 @@ func TestEnsureLeavesOtherRegistrationsAlone(t *testing.T) {
 	spec := w.spec()
 	for _, events := range [][]heads.EventType{{heads.EventStartConversation}, {heads.EventInactivityWarning}} {
 		spec.Events = events
-		hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true})
-		require.NoError(t, err)
+		hook := heads.Must(w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true}))(t)
 		assert.Empty(t, hook.Duplicates)
 		assert.Equal(t, before, append(list(w.head)[:1], list(otherHead)...))
 		assert.Len(t, list(w.head), 2)
@@ -394,7 +369,7 @@ func TestEnsureKeepsTheOldest(t *testing.T) {
 		id        int
 		createdAt string
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name       string
 		list       []row
 		want       int64
@@ -406,8 +381,7 @@ func TestEnsureKeepsTheOldest(t *testing.T) {
 		{"by id at the same time", []row{{9, early}, {3, early}, {5, early}}, 3, []int64{5, 9}},
 		{"by id without times", []row{{9, ""}, {3, ""}}, 3, []int64{9}},
 		{"by id where one time can't be read", []row{{1, late}, {3, "soon"}, {2, early}}, 1, []int64{2, 3}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			var list []string
@@ -416,8 +390,7 @@ func TestEnsureKeepsTheOldest(t *testing.T) {
 					r.id, r.createdAt, w.head, hookURL))
 			}
 			w.Inject(headstest.Fault{Method: http.MethodGet, Body: "[" + strings.Join(list, ",") + "]"})
-			hook, err := w.ensure(t, heads.EnsureOptions{})
-			require.NoError(t, err)
+			hook := heads.Must(w.ensure(t, heads.EnsureOptions{}))(t)
 			assert.Equal(t, tt.want, hook.ID)
 			assert.Equal(t, fmt.Sprintf("key of %d", tt.want), hook.SharedKey.Reveal())
 			assert.Equal(t, tt.duplicates, hook.Duplicates)
@@ -431,8 +404,7 @@ func TestEnsureReportsDuplicatesAndDeletesNone(t *testing.T) {
 	first := w.add(t, hookURL, heads.EventEndConversation)
 	second := w.add(t, hookURL, heads.EventEndConversation)
 	third := w.add(t, strings.Replace(hookURL, "hooks", "HOOKS", 1), heads.EventStartConversation)
-	hook, err := w.ensure(t, heads.EnsureOptions{})
-	require.NoError(t, err)
+	hook := heads.Must(w.ensure(t, heads.EnsureOptions{}))(t)
 	assert.Equal(t, first.ID, hook.ID)
 	assert.Equal(t, []int64{second.ID, third.ID}, hook.Duplicates)
 	assert.Equal(t, []string{deliveryOn, listHooks, "PATCH /head-events/1"}, w.wire())
@@ -453,8 +425,7 @@ func TestEnsureRemovesDuplicatesWhenAskedTo(t *testing.T) {
 	}
 	t.Run("all at once", func(t *testing.T) {
 		w, spec := world(t)
-		hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true})
-		require.NoError(t, err)
+		hook := heads.Must(w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true}))(t)
 		assert.EqualValues(t, 1, hook.ID)
 		assert.Empty(t, hook.Duplicates)
 		assert.Equal(t, []string{deliveryOn, listHooks, "DELETE /head-events/2", "DELETE /head-events/4"}, w.wire())
@@ -463,8 +434,7 @@ func TestEnsureRemovesDuplicatesWhenAskedTo(t *testing.T) {
 	t.Run("gone already", func(t *testing.T) {
 		w, spec := world(t)
 		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 404, Times: 1})
-		hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true})
-		require.NoError(t, err)
+		hook := heads.Must(w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true}))(t)
 		assert.Empty(t, hook.Duplicates)
 	})
 	t.Run("one can't be removed", func(t *testing.T) {
@@ -484,12 +454,11 @@ func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 	// overtaken is a world in which another program is a moment faster.
 	overtaken := func(t *testing.T, events heads.EventType) (w *world, client *heads.Client, other *heads.Webhook) {
 		w, other = newWorld(t), new(heads.Webhook)
-		return w, w.client(w.beforeCreate(func() { *other = w.add(t, hookURL, events) })), other
+		return w, w.client(w.onCreate(func() { *other = w.add(t, hookURL, events) }, func() {})), other
 	}
 	t.Run("the other's is used", func(t *testing.T) {
 		w, client, other := overtaken(t, heads.EventStartConversation)
-		hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
-		require.NoError(t, err)
+		hook := heads.Must(client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{}))(t)
 		assert.Equal(t, other.ID, hook.ID)
 		assert.Equal(t, other.SharedKey.Reveal(), hook.SharedKey.Reveal())
 		assert.Empty(t, hook.Duplicates)
@@ -498,8 +467,7 @@ func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 	})
 	t.Run("and patched", func(t *testing.T) {
 		w, client, other := overtaken(t, heads.EventInactivityWarning)
-		hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
-		require.NoError(t, err)
+		hook := heads.Must(client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{}))(t)
 		assert.Equal(t, other.ID, hook.ID)
 		left := w.registered(t)
 		require.Len(t, left, 1)
@@ -508,8 +476,7 @@ func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 	t.Run("gone already", func(t *testing.T) {
 		w, client, other := overtaken(t, heads.EventStartConversation)
 		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 404})
-		hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
-		require.NoError(t, err)
+		hook := heads.Must(client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{}))(t)
 		assert.Equal(t, other.ID, hook.ID)
 	})
 	t.Run("not to be taken back", func(t *testing.T) {
@@ -525,9 +492,8 @@ func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 // registration of another program stays.
 func TestEnsureLeavesALaterOneOfAnotherProgram(t *testing.T) {
 	w := newWorld(t)
-	client := w.client(w.afterCreate(func() { w.add(t, hookURL, heads.EventStartConversation) }))
-	hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
-	require.NoError(t, err)
+	client := w.client(w.onCreate(func() {}, func() { w.add(t, hookURL, heads.EventStartConversation) }))
+	hook := heads.Must(client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{}))(t)
 	assert.EqualValues(t, 1, hook.ID)
 	assert.Equal(t, []int64{2}, hook.Duplicates)
 	assert.Len(t, w.registered(t), 2)
@@ -600,7 +566,7 @@ func newModifyWorld(t *testing.T, opts ...headstest.Option) *world {
 
 func TestWebhooksModifySendsEveryWritableField(t *testing.T) {
 	const otherHead = "9b2c1d3e-4f50-4a6b-8c7d-0e1f2a3b4c5d"
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		change func(*heads.Webhook)
 		body   string // with HEAD for the id of the head
@@ -615,25 +581,22 @@ func TestWebhooksModifySendsEveryWritableField(t *testing.T) {
 			h.HeadID, h.URL = otherHead, "https://hooks.example.com/new"
 			h.StartConversation, h.EndConversation, h.TimeoutConversation, h.InactivityWarning = false, true, false, true
 		}, `{"headId":"` + otherHead + `","webhookUrl":"https://hooks.example.com/new","startConversation":false,"endConversation":true,"timeoutConversation":false,"inactivityWarning":true}`},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newModifyWorld(t)
 			w.AddHead(headstest.Head{ID: otherHead})
 			var before heads.Webhook
-			got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
+			got := heads.Must(w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
 				before = *h
 				tt.change(h)
 				return nil
-			})
-			require.NoError(t, err)
+			}))(t)
 			sent := w.since()
 			require.Len(t, sent, 2)
 			assert.Equal(t, strings.ReplaceAll(tt.body, "HEAD", w.head), string(sent[1].Body))
 			tt.change(&before)
 			assert.Equal(t, before, *got, "the registration as it was left")
-			after, err := w.client().Webhooks.Get(t.Context(), 1)
-			require.NoError(t, err)
+			after := heads.Must(w.client().Webhooks.Get(t.Context(), 1))(t)
 			after.UpdatedAt = got.UpdatedAt
 			assert.Equal(t, got, after, "and as the service has it")
 		})
@@ -641,22 +604,17 @@ func TestWebhooksModifySendsEveryWritableField(t *testing.T) {
 }
 
 func TestWebhooksModifySendsNothingWhenNothingChanged(t *testing.T) {
-	changes := map[string]func(*heads.Webhook){
+	for name, change := range map[string]func(*heads.Webhook){
 		"nothing touched":   func(*heads.Webhook) {},
 		"same values given": func(h *heads.Webhook) { h.URL, h.StartConversation = hookURL, true },
 		"there and back": func(h *heads.Webhook) {
 			h.InactivityWarning = true
 			h.InactivityWarning = false
 		},
-	}
-	for name, change := range changes {
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newModifyWorld(t)
-			got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-				change(h)
-				return nil
-			})
-			require.NoError(t, err)
+			got := heads.Must(w.client().Webhooks.Modify(t.Context(), 1, heads.Edit(change)))(t)
 			assert.Equal(t, []string{readHook}, w.wire())
 			assert.Equal(t, []heads.Webhook{*got}, w.registered(t))
 		})
@@ -664,7 +622,7 @@ func TestWebhooksModifySendsNothingWhenNothingChanged(t *testing.T) {
 }
 
 func TestWebhooksModifyRefusesAChangeOfAReadOnlyField(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		change func(*heads.Webhook)
 		fields []string
@@ -677,15 +635,11 @@ func TestWebhooksModifyRefusesAChangeOfAReadOnlyField(t *testing.T) {
 		{"beside a writable one", func(h *heads.Webhook) { h.EndConversation, h.OrgID = true, "" }, []string{"orgId"}},
 		{"all at once", func(h *heads.Webhook) { *h = heads.Webhook{HeadID: h.HeadID, URL: h.URL} },
 			[]string{"id", "createdAt", "updatedAt", "orgId", "sharedKey"}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newModifyWorld(t)
 			key := w.registered(t)[0].SharedKey.Reveal()
-			got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-				tt.change(h)
-				return nil
-			})
+			got, err := w.client().Webhooks.Modify(t.Context(), 1, heads.Edit(tt.change))
 			assert.Nil(t, got)
 			assert.Equal(t, tt.fields, refusedFields(t, "Webhooks.Modify", err))
 			assert.NotContains(t, err.Error(), key)
@@ -697,10 +651,7 @@ func TestWebhooksModifyRefusesAChangeOfAReadOnlyField(t *testing.T) {
 
 func TestWebhooksModifyRefusesWhatUpdateRefuses(t *testing.T) {
 	w := newModifyWorld(t)
-	_, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-		h.URL, h.HeadID = "http://hooks.example.com/in", "li-28379"
-		return nil
-	})
+	_, err := w.client().Webhooks.Modify(t.Context(), 1, heads.Edit(func(h *heads.Webhook) { h.URL, h.HeadID = "http://hooks.example.com/in", "li-28379" }))
 	assert.Equal(t, []string{"head id", "webhookUrl"}, refusedFields(t, "Webhooks.Update", err))
 	assert.Equal(t, []string{readHook}, w.wire())
 }
@@ -725,15 +676,12 @@ func TestWebhooksModifyRefusesWhatItCannotRead(t *testing.T) {
 		return nil
 	}
 	for _, id := range []int64{0, -1} {
-		_, err := w.client().Webhooks.Modify(t.Context(), id, change)
-		require.ErrorIs(t, err, heads.ErrInvalid)
+		require.ErrorIs(t, heads.ErrorOf(w.client().Webhooks.Modify(t.Context(), id, change)), heads.ErrInvalid)
 	}
-	_, err := w.client().Webhooks.Modify(t.Context(), 1, nil)
-	assert.Equal(t, []string{"change"}, refusedFields(t, "Webhooks.Modify", err))
+	assert.Equal(t, []string{"change"}, refusedFields(t, "Webhooks.Modify", heads.ErrorOf(w.client().Webhooks.Modify(t.Context(), 1, nil))))
 	assert.Empty(t, w.wire())
 
-	_, err = w.client().Webhooks.Modify(t.Context(), 99, change)
-	require.ErrorIs(t, err, heads.ErrNotFound)
+	require.ErrorIs(t, heads.ErrorOf(w.client().Webhooks.Modify(t.Context(), 99, change)), heads.ErrNotFound)
 	assert.Equal(t, []string{"GET /head-events/99"}, w.wire())
 	assert.False(t, called)
 }
@@ -741,10 +689,7 @@ func TestWebhooksModifyRefusesWhatItCannotRead(t *testing.T) {
 func TestWebhooksModifyReturnsARefusalOfThePatch(t *testing.T) {
 	w := newModifyWorld(t)
 	w.Inject(headstest.Fault{Method: http.MethodPatch, Status: 403})
-	got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-		h.EndConversation = true
-		return nil
-	})
+	got, err := w.client().Webhooks.Modify(t.Context(), 1, heads.Edit(func(h *heads.Webhook) { h.EndConversation = true }))
 	require.ErrorIs(t, err, heads.ErrForbidden)
 	assert.Nil(t, got)
 	assert.Equal(t, []string{readHook, writeHook}, w.wire())
@@ -761,11 +706,7 @@ func TestWebhooksModifyTakesTurns(t *testing.T) {
 			func(h *heads.Webhook) { h.URL = "https://hooks.example.com/new" },
 		}
 		heads.InParallel(len(changes), func(i int) {
-			_, err := client.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-				changes[i](h)
-				return nil
-			})
-			assert.NoError(t, err)
+			assert.NoError(t, heads.ErrorOf(client.Modify(t.Context(), 1, heads.Edit(changes[i]))))
 		})
 		hook := w.registered(t)[0]
 		assert.True(t, hook.EndConversation && hook.InactivityWarning, "no change is lost")
@@ -775,76 +716,54 @@ func TestWebhooksModifyTakesTurns(t *testing.T) {
 
 func TestEventsWithoutTypesCanBeFollowedByOne(t *testing.T) {
 	w := newModifyWorld(t)
-	err := w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, true))
-	require.NoError(t, err)
+	require.NoError(t, w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, true)))
 	assert.Equal(t, []heads.EventType{heads.EventEndConversation}, w.registered(t)[0].Events())
-	err = w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, false))
+	err := w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, false))
 	assert.ErrorIs(t, err, heads.ErrInvalid)
 }
 
-// Modify reads, Ensure runs, and Modify writes a second later.
+// ensureDuring runs Ensure while Modify, which has read a registration, takes a second to
+// change it.
+func ensureDuring(t *testing.T, w *world, id int64, change func(*heads.Webhook), o heads.EnsureOptions) {
+	t.Helper()
+	client, done, inside := w.client().Webhooks, make(chan error), make(chan struct{})
+	go func() {
+		done <- heads.ErrorOf(client.Modify(t.Context(), id, func(h *heads.Webhook) error {
+			close(inside)
+			<-time.After(time.Second)
+			change(h)
+			return nil
+		}))
+	}()
+	<-inside
+	go func() { done <- heads.ErrorOf(client.Ensure(t.Context(), w.spec(heads.EventEndConversation), o)) }()
+	require.NoError(t, <-done)
+	require.NoError(t, <-done)
+}
+
 func TestEnsureAndModifyOfOneRegistrationTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newModifyWorld(t)
-		client := w.client().Webhooks
-		modified := make(chan error)
-		inside := make(chan struct{})
-		go func() {
-			_, err := client.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-				close(inside)
-				<-time.After(time.Second)
-				h.InactivityWarning = true
-				return nil
-			})
-			modified <- err
-		}()
-		<-inside
-		go func() {
-			_, err := client.Ensure(t.Context(), w.spec(heads.EventEndConversation), heads.EnsureOptions{})
-			modified <- err
-		}()
-		require.NoError(t, <-modified)
-		require.NoError(t, <-modified)
+		ensureDuring(t, w, 1, func(h *heads.Webhook) { h.InactivityWarning = true }, heads.EnsureOptions{})
 		assert.Equal(t, []heads.EventType{heads.EventEndConversation}, w.registered(t)[0].Events(), "what Ensure reported as done")
 	})
 }
 
 func TestEnsureLeavesARegistrationThatModifyHasMoved(t *testing.T) {
 	const elsewhere = "https://hooks.example.com/elsewhere"
-	for name, duplicates := range map[string]int{"the one in use": 0, "a duplicate": 1} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newModifyWorld(t)
-				moved := int64(1)
-				spec := w.spec(heads.EventEndConversation)
-				if duplicates > 0 {
-					moved = w.add(t, hookURL, heads.EventStartConversation).ID
-				}
-				client := w.client().Webhooks
-				done := make(chan error)
-				inside := make(chan struct{})
-				go func() {
-					_, err := client.Modify(t.Context(), moved, func(h *heads.Webhook) error {
-						close(inside)
-						<-time.After(time.Second)
-						h.URL = elsewhere
-						return nil
-					})
-					done <- err
-				}()
-				<-inside
-				go func() {
-					_, err := client.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: duplicates > 0})
-					done <- err
-				}()
-				require.NoError(t, <-done)
-				require.NoError(t, <-done)
-				urls := map[string]int{}
-				for _, hook := range w.registered(t) {
-					urls[hook.URL]++
-				}
-				assert.Equal(t, map[string]int{elsewhere: 1, hookURL: 1}, urls)
-			})
+	for name, duplicate := range map[string]bool{"the one in use": false, "a duplicate": true} {
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newModifyWorld(t)
+			moved := int64(1)
+			if duplicate {
+				moved = w.add(t, hookURL, heads.EventStartConversation).ID
+			}
+			ensureDuring(t, w, moved, func(h *heads.Webhook) { h.URL = elsewhere }, heads.EnsureOptions{RemoveDuplicates: duplicate})
+			urls := map[string]int{}
+			for _, hook := range w.registered(t) {
+				urls[hook.URL]++
+			}
+			assert.Equal(t, map[string]int{elsewhere: 1, hookURL: 1}, urls)
 		})
 	}
 }

@@ -18,8 +18,7 @@ func hookSpec() WebhookSpec {
 
 func TestCreateStatesEveryFlag(t *testing.T) {
 	service := newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
-	_, err := service.Webhooks.Create(t.Context(), hookSpec())
-	require.NoError(t, err)
+	Must(service.Webhooks.Create(t.Context(), hookSpec()))(t)
 	assert.Equal(t, golden(t, "webhook_create.json"), service.bodyOf(t, "POST /head-events"))
 }
 
@@ -27,8 +26,7 @@ func TestCreateTakesEventTypesInAnyCaseAndOnce(t *testing.T) {
 	service := newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
 	spec := hookSpec()
 	spec.Events = []EventType{"START_CONVERSATION", "Timeout_Conversation", EventStartConversation}
-	hook, err := service.Webhooks.Create(t.Context(), spec)
-	require.NoError(t, err)
+	hook := Must(service.Webhooks.Create(t.Context(), spec))(t)
 	assert.Equal(t, golden(t, "webhook_create.json"), service.bodyOf(t, "POST /head-events"))
 	assert.Equal(t, []EventType{EventStartConversation, EventTimeoutConversation}, hook.Events())
 }
@@ -38,7 +36,7 @@ func TestCreateRequiresOnlyTheSharedKey(t *testing.T) {
 		HeadID: testHead, URL: "https://hooks.example.com/heads?a=1&b=2", SharedKey: NewSecret("canary"),
 		StartConversation: true, TimeoutConversation: true,
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name, answer string
 		want         func(Webhook) Webhook
 	}{
@@ -62,12 +60,10 @@ func TestCreateRequiresOnlyTheSharedKey(t *testing.T) {
 		{"one wrong type", `{"id":7,"sharedKey":"canary","headId":17}`, func(w Webhook) Webhook { w.ID = 7; return w }},
 		{"an id that is no integer", `{"id":7.5,"sharedKey":"canary"}`, func(w Webhook) Webhook { return w }},
 		{"unknown fields", `{"sharedKey":"canary","added":{"a":[1]}}`, func(w Webhook) Webhook { return w }},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, map[string]string{"POST /head-events": tt.answer})
-			hook, err := service.Webhooks.Create(t.Context(), hookSpec())
-			require.NoError(t, err)
+			hook := Must(service.Webhooks.Create(t.Context(), hookSpec()))(t)
 			assert.Equal(t, tt.want(asked), *hook)
 		})
 	}
@@ -79,8 +75,7 @@ func TestCreateWithoutASharedKeyIsADecodeError(t *testing.T) {
 			service := newFakeAPI(t, map[string]string{"POST /head-events": answer})
 			hook, err := service.Webhooks.Create(t.Context(), hookSpec())
 			assert.Nil(t, hook)
-			var wrong *DecodeError
-			require.ErrorAs(t, err, &wrong)
+			wrong := As[*DecodeError](t, err)
 			assert.Equal(t, answer, string(wrong.Body.Bytes()))
 			assert.Contains(t, err.Error(), "sharedKey")
 			assert.Len(t, service.since(), 1, "a create is not retried")
@@ -89,7 +84,7 @@ func TestCreateWithoutASharedKeyIsADecodeError(t *testing.T) {
 }
 
 func TestWebhookSpecIsCheckedBeforeAnythingIsSent(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		change func(*WebhookSpec)
 		fields []string
@@ -106,8 +101,7 @@ func TestWebhookSpecIsCheckedBeforeAnythingIsSent(t *testing.T) {
 		{"two unknown events", func(s *WebhookSpec) { s.Events = []EventType{"a", EventEndConversation, "b"} }, []string{"events", "events"}},
 		{"a public id", func(s *WebhookSpec) { s.HeadID = "li-28379" }, []string{"head id"}},
 		{"all of it", func(s *WebhookSpec) { *s = WebhookSpec{} }, []string{"head id", "webhookUrl", "events"}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
 			spec := hookSpec()
@@ -135,7 +129,7 @@ func TestListReadsRecords(t *testing.T) {
 		CreatedAt: Time{time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC), "2026-08-31T06:56:30Z"},
 		UpdatedAt: Time{time.Date(2026, 8, 31, 6, 56, 31, 0, time.UTC), "2026-08-31 06:56:31"},
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name, answer string
 		want         []Webhook
 	}{
@@ -144,17 +138,14 @@ func TestListReadsRecords(t *testing.T) {
 		{"two, in the order of the service", `[{"id":9,"headId":"` + testHead + `"},` + record + ` ]`, []Webhook{{ID: 9, HeadID: testHead}, hook}},
 		{"null", ` null `, []Webhook{}},
 		{"an id of digits", `[` + record + `,` + strings.Replace(record, `"id":7`, `"id":"7"`, 1) + `]`, []Webhook{hook, hook}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, map[string]string{"GET /head-events": tt.answer, "GET /head-events/7": record})
-			hooks, err := service.Webhooks.List(t.Context(), testHead)
-			require.NoError(t, err)
+			hooks := Must(service.Webhooks.List(t.Context(), testHead))(t)
 			assert.Equal(t, tt.want, hooks)
 			assert.Equal(t, "headId="+testHead, service.since()[0].query)
 
-			one, err := service.Webhooks.Get(t.Context(), 7)
-			require.NoError(t, err)
+			one := Must(service.Webhooks.Get(t.Context(), 7))(t)
 			assert.Equal(t, hook, *one)
 		})
 	}
@@ -207,7 +198,7 @@ func TestWebhookIDBelowOneIsRefused(t *testing.T) {
 }
 
 func TestWebhookUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, body string
 		update     *WebhookUpdate
 	}{
@@ -221,19 +212,17 @@ func TestWebhookUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 		{"a flag in upper case", `{"timeoutConversation":true}`, NewWebhookUpdate().Event("TIMEOUT_CONVERSATION", true)},
 		{"the last call counts", `{"webhookUrl":"https://b.example.com/?x=1&y=<z>","endConversation":true}`,
 			NewWebhookUpdate().URL("https://a.example.com").URL("https://b.example.com/?x=1&y=<z>").Event(EventEndConversation, false).Event(EventEndConversation, true)},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, map[string]string{"PATCH /head-events/7": ""})
-			err := service.Webhooks.Update(t.Context(), 7, tt.update)
-			require.NoError(t, err)
+			require.NoError(t, service.Webhooks.Update(t.Context(), 7, tt.update))
 			assert.Equal(t, tt.body, service.bodyOf(t, "PATCH /head-events/7"))
 		})
 	}
 }
 
 func TestWebhookUpdateIsCheckedBeforeAnythingIsSent(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		update *WebhookUpdate
 		fields []string
@@ -246,13 +235,11 @@ func TestWebhookUpdateIsCheckedBeforeAnythingIsSent(t *testing.T) {
 		{"an unknown event", NewWebhookUpdate().Event("message_sent", false), []string{"events"}},
 		{"an unknown event among others", NewWebhookUpdate().Events(EventEndConversation, "message_sent"), []string{"events"}},
 		{"all of it", NewWebhookUpdate().HeadID("li-28379").URL("http://hooks.example.com").Event("message_sent", true), []string{"head id", "webhookUrl", "events"}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, map[string]string{"PATCH /head-events/7": ""})
-			err := service.Webhooks.Update(t.Context(), 7, tt.update)
-			assert.Equal(t, tt.fields, invalidFields(t, err))
-			err = service.Webhooks.Update(t.Context(), 0, tt.update)
+			assert.Equal(t, tt.fields, invalidFields(t, service.Webhooks.Update(t.Context(), 7, tt.update)))
+			err := service.Webhooks.Update(t.Context(), 0, tt.update)
 			assert.Equal(t, append([]string{"webhook id"}, tt.fields...), invalidFields(t, err), "together with the id")
 			assert.Empty(t, service.since())
 		})
@@ -269,16 +256,14 @@ func TestEventsOfAWebhook(t *testing.T) {
 	} {
 		assert.Equal(t, []EventType{event}, hook.Events())
 		service := newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
-		created, err := service.Webhooks.Create(t.Context(), WebhookSpec{HeadID: testHead, URL: "https://hooks.example.com", Events: []EventType{event}})
-		require.NoError(t, err)
+		created := Must(service.Webhooks.Create(t.Context(), WebhookSpec{HeadID: testHead, URL: "https://hooks.example.com", Events: []EventType{event}}))(t)
 		assert.Equal(t, []EventType{event}, created.Events())
 	}
 }
 
 func TestWebhookAsJSONHasAllButItsKey(t *testing.T) {
 	hook := Webhook{ID: 7, CreatedAt: Time{Text: "2026-08-31 06:56:30"}, HeadID: testHead, URL: "https://hooks.example.com/?a=1&b=2", SharedKey: NewSecret("key"), EndConversation: true}
-	stored, err := json.Marshal(hook)
-	require.NoError(t, err)
+	stored := Must(json.Marshal(hook))(t)
 	assert.Contains(t, string(stored), `"sharedKey":"[redacted]"`)
 	var read Webhook
 	require.NoError(t, json.Unmarshal(stored, &read))

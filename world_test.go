@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -81,14 +80,6 @@ func over(send transportFunc) heads.Option {
 	return heads.WithHTTPClient(&http.Client{Transport: send})
 }
 
-// reply answers a request in place of the emulator.
-func reply(status int, body string) (*http.Response, error) {
-	return &http.Response{
-		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
-		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-	}, nil
-}
-
 func (w *world) spec(events ...heads.EventType) heads.WebhookSpec {
 	if len(events) == 0 {
 		events = []heads.EventType{heads.EventStartConversation}
@@ -107,8 +98,7 @@ func (w *world) add(t *testing.T, url string, events ...heads.EventType) heads.W
 // registered returns the registrations of the head, oldest first.
 func (w *world) registered(t *testing.T) []heads.Webhook {
 	t.Helper()
-	hooks, err := w.client().Webhooks.List(context.Background(), w.head)
-	require.NoError(t, err)
+	hooks := heads.Must(w.client().Webhooks.List(context.Background(), w.head))(t)
 	w.wire()
 	return hooks
 }
@@ -149,24 +139,14 @@ func (w *world) everyReadIsSlow() {
 	w.Inject(headstest.Fault{Method: http.MethodGet, After: true, Latency: time.Second})
 }
 
-// beforeCreate makes a client call run before it sends a create.
-func (w *world) beforeCreate(run func()) heads.Option {
+// onCreate makes a client call before when it sends a create, and after once it is answered.
+func (w *world) onCreate(before, after func()) heads.Option {
 	return over(func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodPost {
-			run()
+			before()
+			defer after()
 		}
 		return w.send(r)
-	})
-}
-
-// afterCreate makes a client call run after the service has answered a create.
-func (w *world) afterCreate(run func()) heads.Option {
-	return over(func(r *http.Request) (*http.Response, error) {
-		resp, err := w.send(r)
-		if r.Method == http.MethodPost {
-			run()
-		}
-		return resp, err
 	})
 }
 
@@ -201,13 +181,12 @@ func newCrowd(t *testing.T, size int) *crowd {
 // start starts the receiver.
 func (c *crowd) start(t *testing.T, keys heads.KeySource) {
 	t.Helper()
-	h, err := heads.NewEventHandler(keys, func(_ context.Context, e *heads.Event) error {
+	h := heads.Must(heads.NewEventHandler(keys, func(_ context.Context, e *heads.Event) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.handled[e.HeadID]++
 		return nil
-	})
-	require.NoError(t, err)
+	}))(t)
 	c.receiver = h
 }
 
@@ -220,13 +199,12 @@ func (c *crowd) talk(t *testing.T) {
 		<-time.After(time.Second / time.Duration(len(c.heads)))
 	}
 	final := 0
-	_, err := c.WaitDelivery(t.Context(), func(d headstest.Delivery) bool {
+	heads.Must(c.WaitDelivery(t.Context(), func(d headstest.Delivery) bool {
 		if d.Final {
 			final++
 		}
 		return final == len(c.heads)
-	})
-	require.NoError(t, err)
+	}))(t)
 }
 
 // questions counts the requests for the keys of heads that the emulator doesn't have.
@@ -241,15 +219,13 @@ func (c *crowd) questions() (count int) {
 
 func TestReceiverHandlesTheFirstEventsOfFiveHundredHeads(t *testing.T) {
 	for name, latency := range map[string]time.Duration{"at once": 0, "a service that takes 100 ms": 100 * time.Millisecond} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd(t, 500)
-				defer c.Close()
-				c.Inject(headstest.Fault{Method: http.MethodGet, Latency: latency})
-				c.start(t, c.Client().Webhooks.KeySource())
-				c.talk(t)
-				assert.Len(t, c.handled, 500)
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			c := newCrowd(t, 500)
+			defer c.Close()
+			c.Inject(headstest.Fault{Method: http.MethodGet, Latency: latency})
+			c.start(t, c.Client().Webhooks.KeySource())
+			c.talk(t)
+			assert.Len(t, c.handled, 500)
 		})
 	}
 }
@@ -259,8 +235,7 @@ func TestReceiverHandlesTheFirstEventsOfFiveHundredHeads(t *testing.T) {
 func TestUnknownIDsTakeNoEventFromAKnownHead(t *testing.T) {
 	learn := func(t *testing.T, c *crowd, client *heads.Client) {
 		for _, id := range c.heads {
-			_, err := client.Webhooks.List(t.Context(), id)
-			require.NoError(t, err)
+			heads.Must(client.Webhooks.List(t.Context(), id))(t)
 		}
 	}
 	for name, row := range map[string]struct {
@@ -276,40 +251,38 @@ func TestUnknownIDsTakeNoEventFromAKnownHead(t *testing.T) {
 			return client.Webhooks.KeySource(heads.WithHeads(c.heads...))
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd(t, 120)
-				defer c.Close()
-				c.Inject(headstest.Fault{Method: http.MethodGet, Latency: 20 * time.Millisecond})
-				client := c.Client()
-				if row.learn != nil {
-					row.learn(t, c, client)
-				}
-				c.start(t, row.source(c, client))
+		heads.Bubble(t, name, func(t *testing.T) {
+			c := newCrowd(t, 120)
+			defer c.Close()
+			c.Inject(headstest.Fault{Method: http.MethodGet, Latency: 20 * time.Millisecond})
+			client := c.Client()
+			if row.learn != nil {
+				row.learn(t, c, client)
+			}
+			c.start(t, row.source(c, client))
 
-				begun := time.Now()
-				ctx, stop := context.WithCancel(t.Context())
-				var unknown, watching sync.WaitGroup
-				unknown.Go(func() {
-					for i := 0; ctx.Err() == nil; i++ {
-						unknown.Go(func() { c.intrude(t, i) })
-						<-time.After(time.Millisecond)
-					}
-				})
-				watching.Go(func() {
-					for second := 1; ctx.Err() == nil; second++ {
-						<-time.After(time.Until(begun.Add(time.Duration(second) * time.Second)))
-						assert.LessOrEqual(t, c.questions(), 20+5*second, "in %d s", second)
-					}
-				})
-				<-time.After(2 * time.Second)
-				c.talk(t)
-				assert.Len(t, c.handled, 120)
-				stop()
-				unknown.Wait()
-				watching.Wait()
-				assert.GreaterOrEqual(t, c.questions(), 25, "unknown ids were sent")
+			begun := time.Now()
+			ctx, stop := context.WithCancel(t.Context())
+			var unknown, watching sync.WaitGroup
+			unknown.Go(func() {
+				for i := 0; ctx.Err() == nil; i++ {
+					unknown.Go(func() { c.intrude(t, i) })
+					<-time.After(time.Millisecond)
+				}
 			})
+			watching.Go(func() {
+				for second := 1; ctx.Err() == nil; second++ {
+					<-time.After(time.Until(begun.Add(time.Duration(second) * time.Second)))
+					assert.LessOrEqual(t, c.questions(), 20+5*second, "in %d s", second)
+				}
+			})
+			<-time.After(2 * time.Second)
+			c.talk(t)
+			assert.Len(t, c.handled, 120)
+			stop()
+			unknown.Wait()
+			watching.Wait()
+			assert.GreaterOrEqual(t, c.questions(), 25, "unknown ids were sent")
 		})
 	}
 }
@@ -326,42 +299,34 @@ func (c *crowd) intrude(t *testing.T, i int) {
 func TestKeySourceKnowsWhatItsClientHasLearned(t *testing.T) {
 	for name, learn := range map[string]func(context.Context, *world, *heads.Client, heads.Webhook) error{
 		"Ensure": func(ctx context.Context, w *world, client *heads.Client, _ heads.Webhook) error {
-			_, err := client.Webhooks.Ensure(ctx, w.spec(), heads.EnsureOptions{})
-			return err
+			return heads.ErrorOf(client.Webhooks.Ensure(ctx, w.spec(), heads.EnsureOptions{}))
 		},
 		"Create": func(ctx context.Context, w *world, client *heads.Client, _ heads.Webhook) error {
-			_, err := client.Webhooks.Create(ctx, w.spec())
-			return err
+			return heads.ErrorOf(client.Webhooks.Create(ctx, w.spec()))
 		},
 		"Get": func(ctx context.Context, _ *world, client *heads.Client, hook heads.Webhook) error {
-			_, err := client.Webhooks.Get(ctx, hook.ID)
-			return err
+			return heads.ErrorOf(client.Webhooks.Get(ctx, hook.ID))
 		},
 		"List": func(ctx context.Context, w *world, client *heads.Client, _ heads.Webhook) error {
-			_, err := client.Webhooks.List(ctx, w.head)
-			return err
+			return heads.ErrorOf(client.Webhooks.List(ctx, w.head))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				hook := w.add(t, "https://other.example.test/events", heads.EventStartConversation)
-				client := w.client()
-				sources := []heads.KeySource{client.Webhooks.KeySource()}
-				require.NoError(t, learn(t.Context(), w, client, hook))
-				sources = append(sources, client.Webhooks.KeySource(heads.WithKeyTTL(time.Minute)))
-				w.wire()
-				for _, source := range sources {
-					keys, err := source.Keys(t.Context(), heads.KeyHint{HeadID: w.head})
-					require.NoError(t, err)
-					want := map[string]int{"Ensure": 2, "Create": 1, "Get": 1, "List": 1}
-					assert.Len(t, keys, want[name])
-				}
-				assert.Empty(t, w.wire(), "nothing is asked")
-				keys, err := sources[0].Keys(t.Context(), heads.KeyHint{HeadID: w.head, Mismatch: true})
-				require.NoError(t, err)
-				assert.Contains(t, keys, hook.SharedKey.Reveal(), "the others are found when they are needed")
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			hook := w.add(t, "https://other.example.test/events", heads.EventStartConversation)
+			client := w.client()
+			sources := []heads.KeySource{client.Webhooks.KeySource()}
+			require.NoError(t, learn(t.Context(), w, client, hook))
+			sources = append(sources, client.Webhooks.KeySource(heads.WithKeyTTL(time.Minute)))
+			w.wire()
+			for _, source := range sources {
+				keys := heads.Must(source.Keys(t.Context(), heads.KeyHint{HeadID: w.head}))(t)
+				want := map[string]int{"Ensure": 2, "Create": 1, "Get": 1, "List": 1}
+				assert.Len(t, keys, want[name])
+			}
+			assert.Empty(t, w.wire(), "nothing is asked")
+			keys := heads.Must(sources[0].Keys(t.Context(), heads.KeyHint{HeadID: w.head, Mismatch: true}))(t)
+			assert.Contains(t, keys, hook.SharedKey.Reveal(), "the others are found when they are needed")
 		})
 	}
 }
@@ -376,11 +341,9 @@ func TestEventRightAfterEnsureFindsItsKey(t *testing.T) {
 		c.heads = []string{id}
 		source := client.Webhooks.KeySource(heads.WithHeads(id))
 		c.start(t, source)
-		keys, err := source.Keys(t.Context(), heads.KeyHint{HeadID: id})
-		require.NoError(t, err)
+		keys := heads.Must(source.Keys(t.Context(), heads.KeyHint{HeadID: id}))(t)
 		require.Empty(t, keys)
-		_, err = client.Webhooks.Ensure(t.Context(), heads.WebhookSpec{HeadID: id, URL: receiverURL, Events: []heads.EventType{heads.EventStartConversation}}, heads.EnsureOptions{})
-		require.NoError(t, err)
+		heads.Must(client.Webhooks.Ensure(t.Context(), heads.WebhookSpec{HeadID: id, URL: receiverURL, Events: []heads.EventType{heads.EventStartConversation}}, heads.EnsureOptions{}))(t)
 		c.talk(t)
 		assert.Equal(t, map[string]int{id: 1}, c.handled)
 	})
@@ -390,32 +353,23 @@ func TestEventRightAfterEnsureFindsItsKey(t *testing.T) {
 func TestEventAfterARegistrationWasMovedFindsItsKey(t *testing.T) {
 	for name, move := range map[string]func(context.Context, *heads.Client, int64, string) error{
 		"Update": func(ctx context.Context, client *heads.Client, id int64, head string) error {
-			err := client.Webhooks.Update(ctx, id, heads.NewWebhookUpdate().HeadID(head))
-			return err
+			return client.Webhooks.Update(ctx, id, heads.NewWebhookUpdate().HeadID(head))
 		},
 		"Modify": func(ctx context.Context, client *heads.Client, id int64, head string) error {
-			_, err := client.Webhooks.Modify(ctx, id, func(w *heads.Webhook) error {
-				w.HeadID = head
-				return nil
-			})
-			return err
+			return heads.ErrorOf(client.Webhooks.Modify(ctx, id, heads.Edit(func(w *heads.Webhook) { w.HeadID = head })))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				other := w.AddHead(headstest.Head{})
-				hook := w.add(t, receiverURL, heads.EventStartConversation)
-				client := w.client()
-				source := client.Webhooks.KeySource()
-				keys, err := source.Keys(t.Context(), heads.KeyHint{HeadID: other})
-				require.NoError(t, err)
-				require.Empty(t, keys)
-				require.NoError(t, move(t.Context(), client, hook.ID, other))
-				keys, err = source.Keys(t.Context(), heads.KeyHint{HeadID: other})
-				require.NoError(t, err)
-				assert.Equal(t, []string{hook.SharedKey.Reveal()}, keys)
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			other := w.AddHead(headstest.Head{})
+			hook := w.add(t, receiverURL, heads.EventStartConversation)
+			client := w.client()
+			source := client.Webhooks.KeySource()
+			keys := heads.Must(source.Keys(t.Context(), heads.KeyHint{HeadID: other}))(t)
+			require.Empty(t, keys)
+			require.NoError(t, move(t.Context(), client, hook.ID, other))
+			keys = heads.Must(source.Keys(t.Context(), heads.KeyHint{HeadID: other}))(t)
+			assert.Equal(t, []string{hook.SharedKey.Reveal()}, keys)
 		})
 	}
 }
@@ -432,8 +386,7 @@ func TestWithHeadsReadsWithTheRateLimitOfTheClient(t *testing.T) {
 		asked := len(c.Requests())
 		assert.Equal(t, 107, asked, "all of them, and those that failed again")
 		for _, id := range c.heads {
-			keys, err := source.Keys(t.Context(), heads.KeyHint{HeadID: strings.ToUpper(id)})
-			require.NoError(t, err)
+			keys := heads.Must(source.Keys(t.Context(), heads.KeyHint{HeadID: strings.ToUpper(id)}))(t)
 			assert.Len(t, keys, 1)
 		}
 		assert.Len(t, c.Requests(), asked)
@@ -486,15 +439,13 @@ func startReceiver(t *testing.T, srv *headstest.Server, store string) (cmd *exec
 	cmd = exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), receiverAddr+"=127.0.0.1:0", receiverStore+"="+store, "HEADS_BASE_URL="+srv.URL, "HEADS_TOKEN="+srv.Token)
 	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	stdout := heads.Must(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
+	line := heads.Must(bufio.NewReader(stdout).ReadString('\n'))(t)
 	return cmd, strings.TrimSpace(line)
 }
 
@@ -546,7 +497,7 @@ func TestReceiverThatWasKilledGetsEveryEvent(t *testing.T) {
 	ended := 0
 	sent := map[string]bool{}
 	refused := map[int]int{}
-	_, err := srv.WaitDelivery(t.Context(), func(d headstest.Delivery) bool {
+	heads.Must(srv.WaitDelivery(t.Context(), func(d headstest.Delivery) bool {
 		sent[d.Event.Key()] = true
 		if d.Status != http.StatusOK {
 			refused[d.Status]++
@@ -555,11 +506,9 @@ func TestReceiverThatWasKilledGetsEveryEvent(t *testing.T) {
 			ended++
 		}
 		return ended == 2*sessions
-	})
-	require.NoError(t, err)
+	}))(t)
 
-	written, err := os.ReadFile(store)
-	require.NoError(t, err)
+	written := heads.Must(os.ReadFile(store))(t)
 	stored := map[string]bool{}
 	for line := range bytes.Lines(written) {
 		stored[strings.TrimSpace(string(line))] = true
