@@ -12,7 +12,6 @@ import (
 )
 
 func TestPlanPrintsEveryChangeAndChangesNothing(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	out := c.ok("plan", "-f", "heads.yaml")
 	for _, line := range []string{
@@ -40,7 +39,6 @@ func TestPlanPrintsEveryChangeAndChangesNothing(t *testing.T) {
 }
 
 func TestFaultySpecsSendNothing(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	c.write("bad.yaml", `heads:
   - id: li-123
@@ -60,7 +58,6 @@ func TestFaultySpecsSendNothing(t *testing.T) {
 }
 
 func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	bomb := "a0: &a0 [x]\n"
 	for i := range 9 {
@@ -81,7 +78,6 @@ func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestOnlyGivenTwiceMeansBoth(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	c.write("heads.yaml", c.run("export", "-f", "ids.csv").stdout)
 	plan := c.run("plan", "-f", "heads.yaml", "--only", c.ids[1], "--only", strings.ToUpper(c.ids[0]))
@@ -92,7 +88,6 @@ func TestOnlyGivenTwiceMeansBoth(t *testing.T) {
 }
 
 func TestARefusedTokenIsToldOnce(t *testing.T) {
-	t.Parallel()
 	c := demo(t).with("HEADS_TOKEN=another")
 	for _, args := range [][]string{{"doctor", "-f", "ids.csv", "-j", "1"}, {"export", "-f", "ids.csv", "-j", "1"}, {"convert", "-f", "ids.csv", "-j", "1", "--dry-run"}, append([]string{"delivery", "on"}, c.ids[:5]...)} {
 		r := c.run(append(args, "--debug")...)
@@ -103,7 +98,6 @@ func TestARefusedTokenIsToldOnce(t *testing.T) {
 }
 
 func TestAFaultOfTheDefaultsIsToldOnceWithItsPlace(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t).with("HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=token")
 	c.write("heads.yaml", `defaults:
   set: {greetings: "<text>"}
@@ -125,7 +119,6 @@ heads:
 }
 
 func TestOfManyFaultsOfSpecsAHundredAreTold(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t).with("HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=token")
 	var fields strings.Builder
 	for n := range 20_000 {

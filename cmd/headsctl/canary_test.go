@@ -48,7 +48,6 @@ func secretive(t testing.TB) *terminal {
 }
 
 func TestNoOutputShowsASecret(t *testing.T) {
-	t.Parallel()
 	c := secretive(t)
 	hooks := parse[[]object](t, c.ok("webhooks", "list", someID, "-o", "json", "--show-secrets"))
 	sharedKey := hooks[0]["sharedKey"].(string)
@@ -116,7 +115,6 @@ func TestNoOutputShowsASecret(t *testing.T) {
 
 // A service, or a proxy before it, may answer with what it was sent.
 func TestAnAnswerThatRepeatsTheTokenIsMasked(t *testing.T) {
-	t.Parallel()
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprintf(w, "<p>%s https://a.example.com/?key=%s</p>", r.Header.Get("Authorization"), queryToken)
@@ -134,7 +132,6 @@ func TestAnAnswerThatRepeatsTheTokenIsMasked(t *testing.T) {
 }
 
 func TestTheProcessListShowsNoSecret(t *testing.T) {
-	t.Parallel()
 	c := emulator(t, legacyHeads(3), "-latency", "100ms")
 	file := c.write("token", c.token)
 	cmd := c.at(c.url, "").command(t.Context(), append([]string{"convert", "--yes", "--token-file", file, "--debug"}, c.ids...)...)
@@ -155,7 +152,6 @@ func TestTheProcessListShowsNoSecret(t *testing.T) {
 }
 
 func TestTextsFromOutsideDoNotSteerTheTerminal(t *testing.T) {
-	t.Parallel()
 	c := emulator(t, object{"heads": []object{{"id": someID, "name": "Ada\x1b]0;owned\x07\x1b[2J\r\nchanged \u202eevil\u009b2J", "operationMode": "oc"}}})
 	for _, args := range [][]string{
 		{"get", someID}, {"doctor", someID}, {"convert", someID, "--dry-run"}, {"set", someID, "name=x\x1b[2J", "--dry-run"},
@@ -170,7 +166,6 @@ func TestTextsFromOutsideDoNotSteerTheTerminal(t *testing.T) {
 }
 
 func TestTheTokenIsMaskedByValueWhereverItIsPrinted(t *testing.T) {
-	t.Parallel()
 	const token = "canary<token>0123456789"
 	c := emulator(t, legacyHeads(1), "-token", token)
 	id := c.ids[0]

@@ -10,7 +10,6 @@ import (
 )
 
 func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t).at("http://127.0.0.1:1", "token") // nothing is sent
 	c.write("ids.txt", "id\n"+someID+"\n")
 	c.write("bad.yaml", "heads:\n  - id: "+someID+"\n    stremaing: true\n")
@@ -94,7 +93,6 @@ func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
 }
 
 func TestWithoutACommandHelpIsShown(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	assert.Contains(t, c.ok(), "HEADS_BASE_URL")
 	assert.Contains(t, c.ok("webhooks"), "ensure")
@@ -110,7 +108,6 @@ func TestWithoutACommandHelpIsShown(t *testing.T) {
 }
 
 func TestNoFlagLetsItsLastUseWin(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	for flag, args := range map[string][]string{
 		"env":        {"plan", "-f", "h.yaml", "--env", "a", "--env", "b"},

@@ -10,7 +10,6 @@ import (
 )
 
 func TestDemoHasTheSameHeadsOnEveryRun(t *testing.T) {
-	t.Parallel()
 	first, second := demo(t), demo(t)
 	assert.Len(t, first.ids, 25)
 	assert.Equal(t, first.ids, second.ids)
@@ -26,7 +25,6 @@ func TestDemoHasTheSameHeadsOnEveryRun(t *testing.T) {
 }
 
 func TestDemoEndsWith0(t *testing.T) {
-	t.Parallel()
 	s := newTerminal(t).show(80, "demo", "--dir", "d")
 	s.wait("Ctrl-C ends")
 	s.press("\x03")

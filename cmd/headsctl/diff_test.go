@@ -24,7 +24,6 @@ func (w *world) diff(args ...string) result {
 }
 
 func TestDiffShowsDriftAndNoURLThatValuesExplain(t *testing.T) {
-	t.Parallel()
 	w := appliedWorld(t, 4)
 	s, p := w.staging, w.production
 	for _, c := range []*terminal{s, p} { // what the file does not have, and values explain
@@ -82,7 +81,6 @@ differs Head 3
 
 // What a file wants is compared in each environment by itself.
 func TestDiffComparesWithTheFile(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, 1)
 	s, p := w.staging, w.production
 	for _, c := range []*terminal{s, p} {
@@ -112,7 +110,6 @@ func TestDiffComparesWithTheFile(t *testing.T) {
 }
 
 func TestDiffTellsOfMissingAndUnreadHeads(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, 2)
 	w.write("heads.yaml", w.environments()+"heads:\n  - {id: {staging: "+w.staging.ids[0]+", production: null}, label: Lobby}\n"+
 		"  - {id: {staging: "+w.staging.ids[1]+", production: "+someID+"}, label: Annex}\n")

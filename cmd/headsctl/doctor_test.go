@@ -10,7 +10,6 @@ import (
 )
 
 func TestDoctorTellsWhatIsWrong(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	r := c.run("doctor", "-f", "ids.csv")
 	assert.Equal(t, 1, r.code)

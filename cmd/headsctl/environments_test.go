@@ -11,7 +11,6 @@ import (
 )
 
 func TestOneFileIsAppliedToStagingAndThenToProduction(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, 2)
 	w.file()
 	out := w.ok("plan", "-f", "heads.yaml", "--env", "staging")
@@ -40,7 +39,6 @@ func TestOneFileIsAppliedToStagingAndThenToProduction(t *testing.T) {
 }
 
 func TestEveryMixUpOfEnvironmentsIsRefused(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, 2)
 	w.file()
 	w.write("plain.yaml", "heads: [{id: "+w.staging.ids[0]+", set: {greetings: \"${x}\"}}]")
@@ -119,7 +117,6 @@ func changedBy(t *testing.T, c *terminal, file string) string {
 }
 
 func TestWhatIsReadInAnEnvironment(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, 2)
 	w.file()
 	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes")
@@ -153,7 +150,6 @@ func TestWhatIsReadInAnEnvironment(t *testing.T) {
 
 // The variables of the shell name another service, which no environment does.
 func TestOnlyTheVariablesOfTheEntryCount(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, 1)
 	text := w.file()
 	c := w.with("HEADS_STREAM_URL=https://of-the-shell.example.com", "HEADS_CHAT_URL=https://of-the-shell.example.com")
@@ -170,7 +166,6 @@ func TestOnlyTheVariablesOfTheEntryCount(t *testing.T) {
 }
 
 func TestTokensOfEnvironmentsAreNotShown(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, 1)
 	text := w.file()
 	w.write("heads.yaml", strings.Replace(text, "token: {env: HEADS_PROD_TOKEN}", "token: s3cret-of-production", 1))

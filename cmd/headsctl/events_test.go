@@ -12,7 +12,6 @@ import (
 )
 
 func TestVerifyTellsRightFromWrong(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	body := `{"event_type":"end_conversation"}`
 	c.write("body.json", body)
@@ -27,7 +26,6 @@ func TestVerifyTellsRightFromWrong(t *testing.T) {
 }
 
 func TestSendDeliversASignedEvent(t *testing.T) {
-	t.Parallel()
 	events, statuses := make(chan *heads.Event, 2), make(chan int, 2)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

@@ -10,7 +10,6 @@ import (
 )
 
 func TestExportIsAppliedToBareHeads(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	var bare []object
 	for i, id := range c.ids {
@@ -47,7 +46,6 @@ func TestExportIsAppliedToBareHeads(t *testing.T) {
 
 // The order of keys is that of the document, and so are the digits.
 func TestExportKeepsTheOrderOfKeys(t *testing.T) {
-	t.Parallel()
 	settings := func(more string) json.RawMessage { return json.RawMessage(more) }
 	full := object{
 		"id": someID, "operationMode": "oc", "semanticThreshold": settings("0.10000000000000000001"),
@@ -80,7 +78,6 @@ func TestExportKeepsTheOrderOfKeys(t *testing.T) {
 }
 
 func TestExportHoldsWhatApplyNeedsAndSaysSo(t *testing.T) {
-	t.Parallel()
 	c := secretive(t)
 	r := c.run("export", someID)
 	assert.Equal(t, 0, r.code)

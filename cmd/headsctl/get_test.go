@@ -11,7 +11,6 @@ import (
 )
 
 func TestGetShowsAHeadWithOneRequest(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	r := c.run("get", c.ids[0], "--debug")
 	assert.Equal(t, 0, r.code)
@@ -37,7 +36,6 @@ func TestGetShowsAHeadWithOneRequest(t *testing.T) {
 }
 
 func TestGetPrintsTheHeadByTheServicesNames(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	asJSON := parse[object](t, c.ok("get", c.ids[0], "-o", "json"))
 	assert.Equal(t, "azure", asJSON["ttsProvider"])
@@ -60,7 +58,6 @@ func TestGetPrintsTheHeadByTheServicesNames(t *testing.T) {
 
 // Another client may have left a field in another spelling as well.
 func TestCommandsReadExactNames(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	id := c.ids[0]
 	c.ok("call", "PUT", "/head/update", "--data", `{"id":"`+id+`","ttsVoice":"en-GB-a","ttsProvider":"azure","ttsvoice":"left-over","videostreaming":"yes","Name":5}`)

@@ -15,7 +15,6 @@ const (
 )
 
 func TestInitJoinsHeadsByTheirLabels(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	c.write("staging.csv", stagingIDs)
 	c.write("production.csv", productionIDs)
@@ -41,7 +40,6 @@ func TestInitJoinsHeadsByTheirLabels(t *testing.T) {
 }
 
 func TestPlanReadsWhatInitWrites(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	c.write("heads.yaml", c.ok("init", "staging=ids.csv"))
 	there := c.with("HEADS_STAGING_BASE_URL="+c.url, "HEADS_STAGING_TOKEN="+c.token)
@@ -57,7 +55,6 @@ func TestPlanReadsWhatInitWrites(t *testing.T) {
 }
 
 func TestInitRefusesWhatItCannotJoin(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	c.write("a.csv", stagingIDs)
 	c.write("nolabel.csv", "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01\n")

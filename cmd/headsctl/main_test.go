@@ -7,7 +7,6 @@ import (
 )
 
 func TestAFullDiskIsAFailure(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	for _, args := range [][]string{{"version"}, {"plan", "-f", "heads.yaml", "--exit-code"}} { // 1 goes before 3
 		cmd := c.command(t.Context(), args...)

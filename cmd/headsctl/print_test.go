@@ -18,7 +18,6 @@ import (
 )
 
 func TestDocumentsDoNotSteerTheTerminalAndReachAPipeAsTheyAre(t *testing.T) {
-	t.Parallel()
 	const steering = "\x7f\u009b2J\u0085\u061c\u200e\u200f\u202a\u202e\u2066\u2069\u00a0"
 	head := `{"id":"` + someID + `","name":"Ada` + steering + `","headVisualId":"x"}`
 	page := "<p>\x1b]0;owned\x07\x1b[2J\t" + steering + "\x9b1m</p>"
@@ -52,7 +51,6 @@ func TestDocumentsDoNotSteerTheTerminalAndReachAPipeAsTheyAre(t *testing.T) {
 }
 
 func TestTablesAreCutToTheTerminal(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	c.ok("set", c.ids[0], "name="+strings.Repeat("多い ", 30))
 	c.write("tool.yaml", toolFile)
@@ -73,7 +71,6 @@ func TestTablesAreCutToTheTerminal(t *testing.T) {
 }
 
 func TestColourIsForTerminalsWithoutNoColor(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	colour := regexp.MustCompile("\x1b\\[[0-9;]*m")
 	s := c.show(100, "plan", "-f", "heads.yaml")
@@ -87,7 +84,6 @@ func TestColourIsForTerminalsWithoutNoColor(t *testing.T) {
 }
 
 func TestConvertOnATerminalShowsABar(t *testing.T) {
-	t.Parallel()
 	c := emulator(t, legacyHeads(50), "-latency", "10ms")
 	s := c.show(100, append([]string{"convert", "--yes"}, c.ids...)...)
 	s.wait("left")
@@ -100,7 +96,6 @@ func TestConvertOnATerminalShowsABar(t *testing.T) {
 }
 
 func TestStdoutHoldsDataAlone(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	// stdin and stderr are a terminal, stdout is not.
 	out := filepath.Join(c.dir, "out")

@@ -207,7 +207,6 @@ func TestTheLibraryNamesAGoFunctionOnlyWithItsUse(t *testing.T) {
 }
 
 func TestRemediesAreCommands(t *testing.T) {
-	t.Parallel()
 	id := func(n string) string { return strings.Replace(someID, "0b9d6c1a", n, 1) }
 	hook := func(head string) object {
 		return object{"headId": id(head), "webhookUrl": "https://a.example.com/x", "endConversation": true}

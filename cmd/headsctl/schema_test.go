@@ -180,6 +180,5 @@ func TestTheReaderKnowsTheKeywordsOfTheSchemas(t *testing.T) {
 }
 
 func TestTheSchemaOfAnUnknownFileIsRefused(t *testing.T) {
-	t.Parallel()
 	newTerminal(t).fails(2, `the file "haeds" is unknown (did you mean heads?)`, "schema", "haeds")
 }

@@ -8,7 +8,6 @@ import (
 )
 
 func TestMissingSettingsEndWith2(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	r := c.run("get", someID)
 	assert.Equal(t, 2, r.code)
@@ -19,7 +18,6 @@ func TestMissingSettingsEndWith2(t *testing.T) {
 }
 
 func TestTheTokenFileGoesBeforeTheEnvironment(t *testing.T) {
-	t.Parallel()
 	c := emulator(t, legacyHeads(1))
 	file := c.write("token", c.token+"\n")
 	assert.Contains(t, c.at(c.url, "wrong").ok("--token-file", file, "get", c.ids[0]), "Head 1")

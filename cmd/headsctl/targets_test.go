@@ -37,7 +37,6 @@ func TestAFileOfIDsMayComeFromASpreadsheet(t *testing.T) {
 }
 
 func TestIdsComeFromAFileOrStdin(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	file := "\xef\xbb\xbfhead_id,name\r\n\r\n# a comment\r\n" + c.ids[0] + ",Reception\r\n" + strings.ToUpper(c.ids[0]) + "\r\n " + c.ids[1] + " \r\n"
 	r := c.runWith(file, "export", "-f", "-")

@@ -20,7 +20,6 @@ x_key: kept
 `
 
 func TestToolsArePutListedCheckedAndRemoved(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	c.write("tool.yaml", toolFile)
 	c.write("about.txt", "Tells where an order is.\n")
@@ -55,7 +54,6 @@ func TestToolsArePutListedCheckedAndRemoved(t *testing.T) {
 }
 
 func TestParametersWithoutATypeAreANote(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	id := c.ids[0]
 	c.ok("set", id, "operationMode=oc", "promptConfig.system_prompt=Call order_status with order.")
@@ -68,7 +66,6 @@ func TestParametersWithoutATypeAreANote(t *testing.T) {
 }
 
 func TestToolsAreCalledAsTheServiceDoes(t *testing.T) {
-	t.Parallel()
 	bodies := make(chan object, 1)
 	replies := map[string]string{"/order": `{"message":"Shipped\u009b2J"}`, "/old": `{"result":"Shipped"}`}
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +109,6 @@ func TestToolsAreCalledAsTheServiceDoes(t *testing.T) {
 }
 
 func TestUnknownTypesAreNotesAndNothingIsLeftOut(t *testing.T) {
-	t.Parallel()
 	c := emulator(t, legacyHeads(1))
 	id := c.ids[0]
 	c.ok("set", id, "operationMode=oc")

@@ -38,7 +38,6 @@ heads:
 }
 
 func TestNoOutputShowsASecretValue(t *testing.T) {
-	t.Parallel()
 	w := secretValues(t)
 	quoted, err := json.Marshal(fileSecret)
 	require.NoError(t, err)
@@ -84,7 +83,6 @@ func TestNoOutputShowsASecretValue(t *testing.T) {
 }
 
 func TestAVariableOfAValueIsReadForItsEnvironmentAlone(t *testing.T) {
-	t.Parallel()
 	w := secretValues(t)
 	w.ok("plan", "-f", "heads.yaml", "--env", "other")
 	w.silent(func() {
@@ -95,7 +93,6 @@ func TestAVariableOfAValueIsReadForItsEnvironmentAlone(t *testing.T) {
 
 // The file that export writes names secret values as the file does that it was made with.
 func TestExportAndMCPShowNoSecretValue(t *testing.T) {
-	t.Parallel()
 	w := secretValues(t)
 	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes")
 	for _, args := range [][]string{{"-f", "heads.yaml", "--env", "staging"}, {"-f", "heads.yaml", "--env", "staging", "Lobby"}} {

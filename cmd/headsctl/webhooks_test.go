@@ -9,7 +9,6 @@ import (
 )
 
 func TestWebhooksAreEnsuredListedAndDeleted(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	const url = "https://a.example.com/hooks/0123456789abcdef0123"
 	id := c.ok("webhooks", "ensure", c.ids[0], "--url", url, "--event", "start_conversation", "--event", "end_conversation")
@@ -32,7 +31,6 @@ func TestWebhooksAreEnsuredListedAndDeleted(t *testing.T) {
 }
 
 func TestDeliveryIsTurnedOnAndOff(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	assert.Equal(t, "on "+c.ids[0]+"\non "+c.ids[1]+"\n", c.ok("delivery", "on", c.ids[0], c.ids[1]))
 	assert.Contains(t, c.ok("get", c.ids[1]), "DELIVERY        on")
