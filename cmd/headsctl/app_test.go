@@ -60,3 +60,12 @@ func TestCtrlCTwiceEndsAtOnce(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(c.dir, "r.json"))
 	assert.NotContains(t, plain(s), " skipped\n")
 }
+
+func TestAFullDiskIsAFailure(t *testing.T) {
+	c := demo(t)
+	for _, args := range [][]string{{"version"}, {"plan", "-f", "heads.yaml", "--exit-code"}} { // 1 goes before 3
+		cmd := c.command(t.Context(), args...)
+		cmd.Stdout = openFull(t)
+		assert.Equal(t, 1, exitCode(t, cmd.Run()), args)
+	}
+}

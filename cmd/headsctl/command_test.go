@@ -49,7 +49,7 @@ func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
 		{"URL of a receiver", "events", "send", "nowhere", "--type", "end_conversation", "--head", someID}, {"--moves", "addresses", "scan", "."},
 		{"not a report", "addresses", "scan", "--moves", "ids.txt", "."}, {"moves[0]", "addresses", "scan", "--moves", "report.json", "."},
 		{"nowhere can't be read", "addresses", "rewrite", "--moves", "moves.json", "nowhere"}, {"holds other files", "demo", "--dir", "."},
-		{"no arguments", "version", "x"},
+		{"no arguments", "version", "x"}, {`the file "haeds" is unknown (did you mean heads?)`, "schema", "haeds"},
 	} {
 		assert.Empty(t, c.fails(2, row[0], row[1:]...).stdout)
 	}

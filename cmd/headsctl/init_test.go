@@ -28,11 +28,8 @@ func TestInitJoinsHeadsByTheirLabels(t *testing.T) {
 		assert.Equal(t, name == "production", e.Protect, "the last alone")
 		specs, err := file.Specs(name)
 		require.NoError(t, err)
-		var labels []string
-		for _, s := range specs {
-			labels = append(labels, s.Label)
-		}
-		assert.Equal(t, want, labels)
+		assert.Equal(t, want, []string{specs[0].Label, specs[1].Label})
+		assert.Len(t, specs, 2)
 	}
 	assert.Contains(t, text, "env: HEADS_PRODUCTION_TOKEN")
 	assert.Contains(t, text, "production: null")
@@ -72,7 +69,6 @@ func TestInitRefusesWhatItCannotJoin(t *testing.T) {
 		"wants ENVIRONMENT=IDS":                  {},
 		"none.csv can't be read":                 {"staging=none.csv"},
 	} {
-		r := c.fails(2, says, append([]string{"init"}, args...)...)
-		assert.Empty(t, r.stdout, says)
+		assert.Empty(t, c.fails(2, says, append([]string{"init"}, args...)...).stdout, says)
 	}
 }

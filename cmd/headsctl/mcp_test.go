@@ -386,18 +386,12 @@ func TestNoMCPReplyShowsASecret(t *testing.T) {
 	c := secretive(t)
 	sharedKey := parse[[]object](t, c.ok("webhooks", "list", someID, "-o", "json", "--show-secrets"))[0]["sharedKey"].(string)
 	secrets := []string{accessKey, dialogKey, orgKey, providerKey, pathToken, queryToken, toolKey, sharedKey, c.token}
-	spec := "heads:\n  - id: " + someID + "\n    set: {voiceflowApiKey: " + dialogKey + "2, fileUrl: 'https://x.example.com/?" + queryToken + "', name: Bob}\n" +
-		"    webhooks: [{url: 'https://b.example.com/" + pathToken + "2?k=" + queryToken + "', events: [end_conversation]}]\n" +
-		"    tools: [{name: other, description: y, url: 'https://b.example.com/" + pathToken + "3/other', parameters: []}]\n"
-	bad := "heads:\n  - id: " + someID + "\n    set: {voiceflowApiKey: [\"" + dialogKey + "\"]}\n"
 	m := c.with("HEADS_STREAM_URL=https://stream.example.test").mcp("--allow-writes", "--debug")
 	replies := map[string]string{}
 	call := func(name, tool string, arguments object) object {
 		text, isError := m.call(tool, arguments)
 		replies[name] = text
-		for _, secret := range secrets {
-			assert.NotContains(t, text, secret, name)
-		}
+		assertNone(t, text, secrets, name)
 		if isError {
 			return nil
 		}
@@ -409,12 +403,13 @@ func TestNoMCPReplyShowsASecret(t *testing.T) {
 		call(tool+" with a wrong type", tool, object{"id": object{"k": c.token}})
 		call(tool+" with an unknown argument", tool, object{"id": someID, "k": c.token})
 	}
-	assert.NotNil(t, call("plan", "heads_plan", object{"spec": spec}), replies["plan"])
-	call("bad plan", "heads_plan", object{"spec": bad})
-	call("plan that is no text", "heads_plan", object{"spec": object{"token": c.token, "key": dialogKey}})
-	call("plan that is no YAML", "heads_plan", object{"spec": "heads: [" + dialogKey})
-	call("plan that is one text", "heads_plan", object{"spec": dialogKey})
-	writes := []object{{"spec": spec}, {"ids": []string{someID}}}
+	assert.NotNil(t, call("plan", "heads_plan", object{"spec": changesEverything}), replies["plan"])
+	for _, bad := range []any{
+		"heads:\n  - id: " + someID + "\n    set: {voiceflowApiKey: [\"" + dialogKey + "\"]}\n", object{"token": c.token, "key": dialogKey}, "heads: [" + dialogKey, dialogKey,
+	} {
+		call("bad plan", "heads_plan", object{"spec": bad})
+	}
+	writes := []object{{"spec": changesEverything}, {"ids": []string{someID}}}
 	for i, tool := range []string{"heads_apply", "heads_convert"} {
 		arguments := writes[i]
 		dry := call(tool, tool, arguments)
@@ -425,9 +420,7 @@ func TestNoMCPReplyShowsASecret(t *testing.T) {
 		assert.NotNil(t, call(tool+" confirmed", tool, arguments), replies[tool+" confirmed"])
 	}
 	require.NoError(t, m.session.Close())
-	for _, secret := range secrets {
-		assert.NotContains(t, m.stderr.String(), secret)
-	}
+	assertNone(t, m.stderr.String(), secrets)
 }
 
 // Between the check of a confirmation and the first change the head is read once

@@ -9,8 +9,7 @@ import (
 
 func TestMissingSettingsEndWith2(t *testing.T) {
 	c := newTerminal(t)
-	r := c.run("get", someID)
-	assert.Equal(t, 2, r.code)
+	r := c.ends(2, "get", someID)
 	assert.Contains(t, r.stderr, "HEADS_BASE_URL is not set")
 	assert.Contains(t, r.stderr, "HEADS_TOKEN is not set")
 	assert.Equal(t, 2, strings.Count(r.stderr, "\n"), "one line each")

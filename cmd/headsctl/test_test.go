@@ -439,61 +439,53 @@ func TestResultsInJSONAndReports(t *testing.T) {
 	assert.NotContains(t, r.stdout+c.read("r.xml")+c.read("r.json")+c.read("r.html"), "very-secret")
 }
 
-func TestHeadsOfAFile(t *testing.T) {
+// A file of scenarios takes its heads from another file; one with a fault is refused.
+func TestHeadsComeFromAFileAnEnvironmentOrASeed(t *testing.T) {
+	const desk = "1c42cf85-0000-4000-8000-000000000000"
 	c := newTerminal(t)
 	c.write("heads.yaml", `heads:
   - id: `+someID+`
     label: Lobby
     set: {greetings: "Visit https://app.example.com"}
     webhooks: [{url: "https://app.example.com/events", events: [start_conversation]}]
-  - {id: 1c42cf85-0000-4000-8000-000000000000, label: Desk, webhooks: [{url: "https://other.example.com/e", events: [start_conversation]}]}
+  - {id: `+desk+`, label: Desk, webhooks: [{url: "https://other.example.com/e", events: [start_conversation]}]}
 `)
-	c.write("test/s.yaml", fmt.Sprintf(`backend: {url: %q}
-heads: {file: ../heads.yaml, replace: {"https://app.example.com": "${BACKEND}"}, only: [Lobby]}
-scenarios:
-  - name: a
-    steps:
-      - state: {$.id: %s, $.greetings: {matches: "^Visit http://127"}}
-      - say: Hello
-      - events: [start_conversation]
-`, runningShop(t).URL, someID))
-	c.ok("test", "test/s.yaml")
-	c.write("test/s.yaml", strings.Replace(c.read("test/s.yaml"), ", only: [Lobby]", "", 1))
-	c.fails(2, "test/s.yaml:2:8: the webhook at https://other.example.com is neither", "test", "test/s.yaml")
-	c.write("test/s.yaml", strings.Replace(c.read("test/s.yaml"), "heads.yaml", "heads.yaml, env: staging", 1))
-	c.fails(2, "test/s.yaml:2:15:", "test", "test/s.yaml")
-}
-
-func TestHeadsOfAnEnvironment(t *testing.T) {
-	c := newTerminal(t)
-	c.write("heads.yaml", `environments:
+	c.write("environments.yaml", `environments:
   staging: {base_url: {env: NOT_SET}, token: {env: HEADS_NOT_SET}, values: {app: "https://staging.example.com"}}
   production: {base_url: {env: NOT_SET}, token: {env: HEADS_NOT_SET}, values: {app: "https://app.example.com"}}
 heads:
-  - id: {staging: `+someID+`, production: 1c42cf85-0000-4000-8000-000000000000}
+  - id: {staging: `+someID+`, production: `+desk+`}
     label: Lobby
+    set: {greetings: "Visit ${app}"}
     webhooks: [{url: "${app}/events", events: [start_conversation]}]
 `)
-	c.write("s.yaml", fmt.Sprintf(`backend: {url: %q}
-heads: {file: heads.yaml, env: staging, replace: {"https://staging.example.com": "${BACKEND}"}}
-scenarios: [{name: a, steps: [{state: {$.id: %s}}, {say: Hello}, {events: [start_conversation]}]}]
-`, runningShop(t).URL, someID))
-	c.ok("test", "s.yaml")
-	text := c.read("s.yaml")
-	c.write("s.yaml", strings.Replace(text, "env: staging, ", "", 1))
-	c.fails(2, "s.yaml:2:15: heads.yaml has environments; add env, one of staging, production", "test", "s.yaml")
-	c.write("s.yaml", strings.Replace(text, "env: staging", "env: stagign", 1))
-	c.fails(2, "(did you mean staging?)", "test", "s.yaml")
-}
-
-func TestASeedOfTheEmulator(t *testing.T) {
-	c := newTerminal(t)
-	c.write("seed.json", `{"heads":[{"id":"`+someID+`","name":"Seeded","operationMode":"oc","enableEvents":true}],`+
+	c.write("seed.json", `{"heads":[{"id":"`+someID+`","name":"Lobby","operationMode":"oc","enableEvents":true,"greetings":"Visit http://127"}],`+
 		`"registrations":[{"headId":"`+someID+`","webhookUrl":"${BACKEND}/events","startConversation":true}]}`)
-	c.write("s.yaml", fmt.Sprintf("backend: {url: %q}\nseed: seed.json\nscenarios: [{name: a, steps: [{say: a, head: Seeded}, {events: [start_conversation]}]}]\n", runningShop(t).URL))
-	c.ok("test", "s.yaml")
-	c.write("seed.json", strings.Replace(c.read("seed.json"), "operationMode", "opMode", 1))
-	c.fails(2, "s.yaml:2:7: the seed seed.json: heads[0]", "test", "s.yaml")
+	c.write("faulty.json", strings.Replace(c.read("seed.json"), "operationMode", "opMode", 1))
+	shop := runningShop(t).URL
+	for source, fault := range map[string]string{
+		`heads: {file: ../heads.yaml, replace: {"https://app.example.com": "${BACKEND}"}, only: [Lobby]}`:           "",
+		`heads: {file: ../heads.yaml, replace: {"https://app.example.com": "${BACKEND}"}}`:                          "2:8: the webhook at https://other.example.com is neither",
+		`heads: {file: ../heads.yaml, env: staging}`:                                                                "2:15:",
+		`heads: {file: ../environments.yaml, env: staging, replace: {"https://staging.example.com": "${BACKEND}"}}`: "",
+		`heads: {file: ../environments.yaml, replace: {"https://staging.example.com": "${BACKEND}"}}`:               "2:15: environments.yaml has environments; add env, one of staging, production",
+		`heads: {file: ../environments.yaml, env: stagign, replace: {"https://staging.example.com": "${BACKEND}"}}`: "(did you mean staging?)",
+		`seed: ../seed.json`:   "",
+		`seed: ../faulty.json`: "2:7: the seed ../faulty.json: heads[0]",
+	} {
+		c.write("test/s.yaml", fmt.Sprintf("backend: {url: %q}\n%s\n", shop, source)+`scenarios:
+  - name: a
+    steps:
+      - {state: {$.id: `+someID+`, $.greetings: {matches: "^Visit http://127"}}, head: Lobby}
+      - {say: Hello, head: Lobby}
+      - events: [start_conversation]
+`)
+		if fault == "" {
+			c.ok("test", "test/s.yaml")
+		} else {
+			c.fails(2, fault, "test", "test/s.yaml")
+		}
+	}
 }
 
 var (
@@ -558,20 +550,6 @@ func TestWhatFellDueWhileTheBackEndGetsReadyIsSentThen(t *testing.T) {
 	c.ok("test", "s.yaml")
 }
 
-func TestTheLimitsOfYAMLHoldForScenarios(t *testing.T) {
-	c := newTerminal(t)
-	c.write("deep.yaml", "backend: "+strings.Repeat("[", 100)+strings.Repeat("]", 100))
-	c.fails(2, "deep.yaml:1:", "test", "deep.yaml")
-	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
-	for name := 'b'; name < 'k'; name++ {
-		bomb += fmt.Sprintf("%c: &%c [%s]\n", name, name, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", name-1), 10), ", "))
-	}
-	c.write("bomb.yaml", bomb)
-	c.fails(2, "write fewer of them", "test", "bomb.yaml")
-	c.write("large.yaml", strings.Repeat("# comment\n", 900_000))
-	c.fails(2, "has more than 4194304 bytes", "test", "large.yaml")
-}
-
 func TestWhatAnswersSayIsNoCommandOfAShell(t *testing.T) {
 	shop := serving(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, `{"id":"$(touch stolen); touch stolen","path":"/nowhere"}`)
@@ -606,15 +584,8 @@ func TestAHeadsFileOfAScenarioShowsNothingOfOtherFiles(t *testing.T) {
 func TestAllowHostLetsAScenarioCallARealHost(t *testing.T) {
 	c := newTerminal(t)
 	shop := runningShop(t)
-	file := fmt.Sprintf("backend: {url: %q}\n%s", shop.URL, strings.ReplaceAll(lobby, "${BACKEND}", "https://Shop.example")) + `
-scenarios:
-  - name: a
-    steps:
-      - {call: order_status, with: {order: "7"}, expect: {message: order_status}}
-      - say: Hello
-      - events: [start_conversation]
-`
-	c.write("s.yaml", file)
+	c.write("s.yaml", fmt.Sprintf("backend: {url: %q}\n%s", shop.URL, strings.ReplaceAll(lobby, "${BACKEND}", "https://Shop.example"))+
+		`scenarios: [{name: a, steps: [{call: order_status, with: {order: "7"}, expect: {message: order_status}}, {say: Hello}, {events: [start_conversation]}]}]`)
 	for _, args := range [][]string{{"test", "s.yaml"}, {"test", "s.yaml", "--allow-host", "other.example"}} {
 		r := c.ends(2, args...)
 		assert.Contains(t, r.stderr, "s.yaml:7:74: the tool at https://Shop.example is neither on this machine nor below the url of the back end")
@@ -624,5 +595,4 @@ scenarios:
 	c.ok("test", "s.yaml", "--allow-host", "*="+shop.URL)
 	c.fails(2, `--allow-host: "https://shop.example" is not a host`, "test", "s.yaml", "--allow-host", "https://shop.example")
 	c.fails(2, "given twice", "test", "s.yaml", "--allow-host", "a.example", "--allow-host", "A.example=http://127.0.0.1:1")
-	c.fails(2, "given twice", "test", "s.yaml", "--allow-host", "a.example", "--allow-host", "a.example=http://127.0.0.1:1")
 }

@@ -9,7 +9,6 @@ import (
 )
 
 func TestValuesArePutBackIntoURLsAsWholeWords(t *testing.T) {
-	t.Parallel()
 	x := NewExplainer(&headsfile.Environment{Name: "staging", Values: map[string]string{
 		"app": "https://staging.example.com", "shop": "https://staging.example.com/shop", "host": "cdn.example.com", "base": "https://base.example.com/", "none": "", "shard": "eu",
 	}})
@@ -40,7 +39,6 @@ func TestValuesArePutBackIntoURLsAsWholeWords(t *testing.T) {
 }
 
 func TestValuesWithDifferentSchemesReadTheSame(t *testing.T) {
-	t.Parallel()
 	at := func(app string) string {
 		return NewExplainer(&headsfile.Environment{Name: "staging", Values: map[string]string{"app": app}}).put(app + "/x")
 	}
@@ -48,7 +46,6 @@ func TestValuesWithDifferentSchemesReadTheSame(t *testing.T) {
 }
 
 func TestEqualValuesOfAFieldReadTheSame(t *testing.T) {
-	t.Parallel()
 	assert.Equal(t, `{"a":1.5,"b":[12345678901234567890]}`, plainValue([]byte(`{"b": [12345678901234567890], "a": 1.50}`)))
 	for _, nothing := range []string{"", "null", `""`, "[]", " {} "} {
 		assert.Empty(t, plainValue([]byte(nothing)), nothing)
