@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -27,22 +26,13 @@ const (
 	newURL = "https://stream.example.test/MyOrg-1/li-28379"
 )
 
-// moves is a report with moves from and to pairs of access URLs.
-func moves(t testing.TB, pairs ...string) string {
-	t.Helper()
-	list := []object{}
-	for i := 0; i < len(pairs); i += 2 {
-		list = append(list, object{"head_id": someID, "label": "", "old": pairs[i], "new": pairs[i+1]})
-	}
-	text, err := json.Marshal(object{"moves": list})
-	require.NoError(t, err)
-	return string(text)
-}
+// moves is a report that moves oldURL to newURL.
+const moves = `{"moves":[{"head_id":"` + someID + `","label":"","old":"` + oldURL + `","new":"` + newURL + `"}]}`
 
 // moving is a terminal with the report of a move.
 func moving(t testing.TB) *terminal {
 	c := newTerminal(t)
-	c.write("report.json", moves(t, oldURL, newURL))
+	c.write("report.json", moves)
 	return c
 }
 
@@ -161,7 +151,7 @@ func TestAFileThatCantBeWrittenDoesNotStopTheOthers(t *testing.T) {
 func TestMovesFromStdinAndNoMoves(t *testing.T) {
 	c := newTerminal(t)
 	c.write("page.html", oldURL)
-	r := c.runWith(moves(t, oldURL, newURL), "addresses", "scan", "--moves", "-", "page.html")
+	r := c.runWith(moves, "addresses", "scan", "--moves", "-", "page.html")
 	assert.Equal(t, 0, r.code)
 	assert.Contains(t, r.stdout, "page.html:1: ")
 	r = c.runWith(`{"moves":[]}`, "addresses", "scan", "--moves", "-", "-o", "json", "page.html")
@@ -173,11 +163,7 @@ var full = os.Getenv("HEADSCTL_FULL") != ""
 
 // asUTF16 returns a text in UTF-16.
 func asUTF16(order binary.ByteOrder, text string) string {
-	units := utf16.Encode([]rune(text))
-	out := make([]byte, 2*len(units))
-	for i, unit := range units {
-		order.PutUint16(out[2*i:], unit)
-	}
+	out, _ := binary.Append(nil, order, utf16.Encode([]rune(text)))
 	return string(out)
 }
 

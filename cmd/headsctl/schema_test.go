@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,10 +120,7 @@ func TestTheReaderAgreesWithAnotherValidator(t *testing.T) {
 func TestSetHasTheFieldsThatCanBeWritten(t *testing.T) {
 	var s jsonschema.Schema
 	require.NoError(t, json.Unmarshal(schemas.Heads, &s))
-	var names []string
-	for name := range s.Defs["set"].Properties {
-		names = append(names, name)
-	}
+	names := slices.Collect(maps.Keys(s.Defs["set"].Properties))
 	assert.ElementsMatch(t, heads.WritableFields(), names)
 	reader := schema.MustParse(schemas.Heads)
 	for _, name := range names {
@@ -141,11 +140,6 @@ func TestTheReaderKnowsTheKeywordsOfTheSchemas(t *testing.T) {
 	known := []string{"$schema", "title", "description", "default", "examples", "type", "properties", "required", "additionalProperties", "propertyNames", "items", "minItems", "minProperties",
 		"minLength", "pattern", "patternErrorMessage", "errorMessage", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "oneOf", "anyOf", "if", "then", "else", "$ref", "$defs"}
 	var walk func(any)
-	schemasIn := func(v any) {
-		for _, inner := range v.(map[string]any) {
-			walk(inner)
-		}
-	}
 	walk = func(v any) {
 		object, ok := v.(map[string]any)
 		if !ok {
@@ -159,7 +153,9 @@ func TestTheReaderKnowsTheKeywordsOfTheSchemas(t *testing.T) {
 			}
 			switch keyword {
 			case "properties", "$defs":
-				schemasIn(value)
+				for _, inner := range value.(map[string]any) {
+					walk(inner)
+				}
 			case "oneOf", "anyOf":
 				for _, inner := range value.([]any) {
 					walk(inner)

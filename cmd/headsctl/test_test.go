@@ -126,8 +126,7 @@ func (c *terminal) scenarios(backEnd, list string) {
 	c.write("s.yaml", "backend: {"+backEnd+"}\n"+lobby+"scenarios:"+list)
 }
 
-// fiftyScenarios is what one back end that runs passes.
-func fiftyScenarios(t testing.TB) *terminal {
+func TestFiftyScenariosOnARunningBackEndPass(t *testing.T) {
 	c, list := newTerminal(t), ""
 	for i := range 50 {
 		list += fmt.Sprintf(`
@@ -139,18 +138,7 @@ func fiftyScenarios(t testing.TB) *terminal {
       - events: [start_conversation, end_conversation]`, i)
 	}
 	c.scenarios("url: "+runningShop(t).URL, list)
-	return c
-}
-
-func TestFiftyScenariosOnARunningBackEndPass(t *testing.T) {
-	assert.Contains(t, fiftyScenarios(t).ok("test", "s.yaml"), "\n50 passed, 0 failed, 0 skipped\n")
-}
-
-func BenchmarkFiftyScenariosOnARunningBackEnd(b *testing.B) {
-	c := fiftyScenarios(b)
-	for b.Loop() {
-		c.ok("test", "s.yaml")
-	}
+	assert.Contains(t, c.ok("test", "s.yaml"), "\n50 passed, 0 failed, 0 skipped\n")
 }
 
 func TestKillAndRestartNeverFailByThemselves(t *testing.T) {

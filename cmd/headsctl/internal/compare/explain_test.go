@@ -24,17 +24,12 @@ func TestValuesArePutBackIntoURLsAsWholeWords(t *testing.T) {
 		"https://base.example.com/x":                        "${base}x",
 		"https://api-staging.example.org/eu/neu":            "https://api-${env}.example.org/${shard}/neu",
 		"see https://staging.example.com/x, staging, or eu": "see ${app}/x, staging, or eu",
-		"staging":                            "staging",
-		"https://staging.example.com/\ue000": "https://staging.example.com/\ue000",
+		"staging": "staging",
 		"https://other.example.com/0123456789abcdef/eu": "https://other.example.com/0123456789abcdef/${shard}",
 	} {
-		put := x.put(text)
-		if text == "https://staging.example.com/\ue000" {
-			assert.Equal(t, want, put, "a text that holds a stand-in stays as it is")
-			continue
-		}
-		assert.Equal(t, want, x.show(put), text)
+		assert.Equal(t, want, x.show(x.put(text)), text)
 	}
+	assert.Equal(t, "https://staging.example.com/\ue000", x.put("https://staging.example.com/\ue000"), "a text that holds a stand-in stays as it is")
 	assert.Equal(t, "${app}/[redacted]/${shard}?key=[redacted]", x.showURL(x.put("https://staging.example.com/0123456789abcdef/eu?key=1")))
 }
 

@@ -84,7 +84,7 @@ func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
 		"no base URL":               {environment("token: {env: T}"), "2:12: base_url is missing"},
 		"base URL over http":        {environment("base_url: http://a.example.com"), "2:23: this URL "},
 		"chat URL":                  {environment(base + ", chat_url: nowhere"), "2:73: this URL "},
-		"token":                     {environment("base_url: https://a.example.com, token: s3cret"), "2:53: a token does not belong in a file"},
+		"token":                     {environment("base_url: https://a.example.com, token: s3cret"), "2:53: a token does not belong in a file; put it into a variable, and write {env: NAME}"},
 		"token as a variable":       {environment("base_url: https://a.example.com, token: {env: s3cret-of}"), "2:59: a variable has a name of letters, digits and _"},
 		"key of a variable":         {environment("base_url: {var: X}"), `2:24: unknown key "var"`},
 		"value named env":           {environment(base + ", values: {env: x}"), "2:72: ${env} is the name of the environment"},

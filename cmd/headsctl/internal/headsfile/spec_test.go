@@ -107,28 +107,23 @@ func TestJSONIsRead(t *testing.T) {
 
 func TestFaultsOfYAMLHaveLineAndColumn(t *testing.T) {
 	dir := folderOf(t, map[string]string{"latin1.txt": "Caf\xe9"})
-	for name, row := range map[string]struct{ text, want string }{
-		"unknown key":         {"heads:\n  - id: a\n    stremaing: true\n", `3:5: unknown key "stremaing" (did you mean streaming?)`},
-		"unknown top":         {"haeds: []\n", `1:1: unknown key "haeds" (did you mean heads?)`},
-		"unknown of file":     {"heads:\n  - id: {fil: a}\n", `2:10: unknown key "fil"`},
-		"key twice":           {"heads:\n  - id: a\n    id: b\n", `3:5: the key "id" is given twice`},
-		"wrong type":          {"heads:\n  - id: a\n    streaming: maybe\n", `3:16: this is a text; want true or false`},
-		"no YAML":             {"heads: [\n", "1:1: did not find expected node content"},
-		"no end of a text":    {"heads:\n  - id: \"a\n", "2:3: found unexpected end of stream"},
-		"tab":                 {"heads:\n\t- id: a\n", "2:1: found character that cannot start any token"},
-		"not UTF-8":           {"heads: [{id: a, label: Caf\xe9}]\n", "not UTF-8"},
-		"file is not UTF-8":   {"heads:\n  - id: a\n    set: {name: {file: latin1.txt}}\n", "3:17: the file latin1.txt is not UTF-8"},
-		"alias":               {"heads:\n  - id: *a\n", "2:9: unknown anchor 'a' referenced"},
-		"two documents":       {"heads: [{id: a}]\n---\nheads: [{id: b}]\n", "more than one YAML document"},
-		"nothing":             {"", "there are no heads"},
-		"no heads":            {"heads: []\n", "there are no heads"},
-		"file that is absent": {"heads:\n  - id: a\n    set: {name: {file: none.txt}}\n", "3:17: the file none.txt can't be read"},
-		"label file absent":   {"heads:\n  - id: a\n    label: {file: none.txt}\n", "the file none.txt can't be read"},
-		"tool file absent":    {"heads:\n  - id: a\n    tools: [{name: {file: none.txt}}]\n", "3:20: the file none.txt can't be read"},
+	for _, row := range [][2]string{ // a text, and its fault
+		{"heads:\n  - id: a\n    stremaing: true\n", `3:5: unknown key "stremaing" (did you mean streaming?)`},
+		{"haeds: []\n", `1:1: unknown key "haeds" (did you mean heads?)`}, {"heads:\n  - id: {fil: a}\n", `2:10: unknown key "fil"`},
+		{"heads:\n  - id: a\n    id: b\n", `3:5: the key "id" is given twice`},
+		{"heads:\n  - id: a\n    streaming: maybe\n", `3:16: this is a text; want true or false`}, {"heads: [\n", "1:1: did not find expected node content"},
+		{"heads:\n  - id: \"a\n", "2:3: found unexpected end of stream"}, {"heads:\n\t- id: a\n", "2:1: found character that cannot start any token"},
+		{"heads: [{id: a, label: Caf\xe9}]\n", "not UTF-8"},
+		{"heads:\n  - id: a\n    set: {name: {file: latin1.txt}}\n", "3:17: the file latin1.txt is not UTF-8"},
+		{"heads:\n  - id: *a\n", "2:9: unknown anchor 'a' referenced"}, {"heads: [{id: a}]\n---\nheads: [{id: b}]\n", "more than one YAML document"},
+		{"", "there are no heads"}, {"heads: []\n", "there are no heads"},
+		{"heads:\n  - id: a\n    set: {name: {file: none.txt}}\n", "3:17: the file none.txt can't be read"},
+		{"heads:\n  - id: a\n    label: {file: none.txt}\n", "the file none.txt can't be read"},
+		{"heads:\n  - id: a\n    tools: [{name: {file: none.txt}}]\n", "3:20: the file none.txt can't be read"},
 	} {
-		_, err := parseSpecs([]byte(row.text), dir)
-		require.ErrorContains(t, err, row.want, name)
-		assert.NotContains(t, err.Error(), "\n", name)
+		_, err := parseSpecs([]byte(row[0]), dir)
+		require.ErrorContains(t, err, row[1], row[0])
+		assert.NotContains(t, err.Error(), "\n", row[0])
 	}
 }
 
