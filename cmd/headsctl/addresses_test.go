@@ -109,10 +109,9 @@ func TestAFolderIsRewrittenAndBackedUp(t *testing.T) {
 	c.scan(0, "--exit-code", "site")
 }
 
-// tree returns names and sizes of all files.
-func tree(t testing.TB, dir string) []string {
+// tree returns the names, modes and times of all files.
+func tree(t testing.TB, dir string) (all []string) {
 	t.Helper()
-	var all []string
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		require.NoError(t, err)
 		info, err := entry.Info()
@@ -157,9 +156,6 @@ func TestMovesFromStdinAndNoMoves(t *testing.T) {
 	r = c.runWith(`{"moves":[]}`, "addresses", "scan", "--moves", "-", "-o", "json", "page.html")
 	assert.Equal(t, result{0, "[]\n", ""}, r)
 }
-
-// full reports whether tests run with all their rounds and sizes: HEADSCTL_FULL=1.
-var full = os.Getenv("HEADSCTL_FULL") != ""
 
 // asUTF16 returns a text in UTF-16.
 func asUTF16(order binary.ByteOrder, text string) string {
@@ -264,10 +260,7 @@ func written(dir string) (size int64) {
 // A process is killed while it writes the backup, while it writes the file, and
 // between the two.
 func TestARewriteThatIsKilledLeavesWholeFiles(t *testing.T) {
-	kills, size := 4, 32<<20
-	if full {
-		kills, size = 20, 400<<20
-	}
+	const kills, size = 4, 32 << 20
 	c := moving(t)
 	line := []byte(strings.Repeat("x", 4<<10) + " " + oldURL + "\n")
 	page := c.write("site/page.html", "")

@@ -116,10 +116,8 @@ refused event timeout_conversation h2 s2 → 503 (recorded 200)
 func TestReplaySendsWhatIsNamed(t *testing.T) {
 	b := newBackEnd(t, replying)
 	c := newTerminal(t)
-	acked := recordedEvent("d", "end_conversation", "h2", "s3", 200)
-	acked.acked = true
-	kept := recordedEvent("e", "end_conversation", "h2", "s4", 200)
-	kept.acked = true
+	acked, kept := recordedEvent("d", "end_conversation", "h2", "s3", 200), recordedEvent("e", "end_conversation", "h2", "s4", 200)
+	acked.acked, kept.acked = true, true
 	redelivered := recordedEvent("f", "inactivity_warning", "h3", "s5", 503)
 	lost := recordedEvent("h", "inactivity_warning", "h3", "s6", 500)
 	again, lostAgain := redelivered, lost
