@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,10 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const (
-	reference   = "../../docs/reference/control-api.md"
-	conformance = "../../headstest/CONFORMANCE.md"
-)
+const conformance = "../../headstest/CONFORMANCE.md"
 
 // row is one row of a table on the page.
 type row struct {
@@ -43,17 +39,6 @@ func rowsOf(t *testing.T, page string) []row {
 		}
 	}
 	return rows
-}
-
-// column returns the code in one column of a section's tables.
-func column(rows []row, section string, n int) []string {
-	var found []string
-	for _, r := range rows {
-		if r.section == section && strings.HasPrefix(r.cells[n], "`") {
-			found = append(found, strings.Trim(r.cells[n], "`"))
-		}
-	}
-	return found
 }
 
 // sentences has the number of statements of the contract in each section.
@@ -97,37 +82,4 @@ func testsOf(t *testing.T, folders ...string) map[string]bool {
 		}
 	}
 	return tests
-}
-
-func TestReferenceListsTheWholeControlAPI(t *testing.T) {
-	var index struct{ Requests []string }
-	start(t).control("GET", "", "").ok(t, &index)
-	assert.ElementsMatch(t, index.Requests, column(rowsOf(t, reference), "The control API of the emulator", 0))
-}
-
-func TestReferenceListsEveryKeyOfAFault(t *testing.T) {
-	listed := column(rowsOf(t, reference), "Faults", 0)
-	assert.NotEmpty(t, listed)
-	matching := []string{"method", "route", "times", "webhookId", "event"} // in the text
-	assert.ElementsMatch(t, append(keysOf[requestFault](), keysOf[deliveryFault]()...), append(listed, append(matching, "times")...))
-}
-
-// The keys of the control API's faults.
-type (
-	requestFault struct {
-		Method, Route, Status, Body, RetryAfter, Latency, Cut, CutBody, AfterEffect, Share, Times any
-	}
-	deliveryFault struct {
-		WebhookID, Event, Times, Drop, Duplicate, Reorder, Delay, CorruptSignature, Encoding, Age, Status any
-	}
-)
-
-// keysOf returns the JSON names of a struct's fields.
-func keysOf[T any]() []string {
-	var keys []string
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		name := strings.ToLower(f.Name[:1]) + f.Name[1:]
-		keys = append(keys, strings.Replace(name, "ID", "Id", 1))
-	}
-	return keys
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -97,6 +98,38 @@ func TestDescriptionMarksWhatIsNotInTheContract(t *testing.T) {
 }
 
 // What the tools that others wrote ask of a description, beyond the standard.
+func TestDescriptionExplainsEveryKeyOfAFault(t *testing.T) {
+	d := served(t, start(t))
+	for kind, want := range map[string][]string{"requests": keysOf[requestFault](), "deliveries": keysOf[deliveryFault]()} {
+		operation := d.at(d.root, "paths", "/_emulator/faults/"+kind, "post")
+		keys := d.at(operation, "requestBody", "content", "application/json", "schema", "properties").(map[string]any)
+		assert.ElementsMatch(t, want, slices.Collect(maps.Keys(keys)))
+		for key, schema := range keys {
+			assert.NotEmpty(t, d.at(schema, "description"), "%s %s", kind, key)
+		}
+	}
+}
+
+// The keys of the control API's faults.
+type (
+	requestFault struct {
+		Method, Route, Status, Body, RetryAfter, Latency, Cut, CutBody, AfterEffect, Share, Times any
+	}
+	deliveryFault struct {
+		WebhookID, Event, Times, Drop, Duplicate, Reorder, Delay, CorruptSignature, Encoding, Age, Status any
+	}
+)
+
+// keysOf returns the JSON names of a struct's fields.
+func keysOf[T any]() []string {
+	var keys []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		name := strings.ToLower(f.Name[:1]) + f.Name[1:]
+		keys = append(keys, strings.Replace(name, "ID", "Id", 1))
+	}
+	return keys
+}
+
 func TestDescriptionIsWhole(t *testing.T) {
 	d := describe(t, openAPI(t))
 	assert.NotEmpty(t, d.at(d.root, "info", "contact", "url"))
