@@ -116,7 +116,7 @@ func tree(t testing.TB, dir string) (all []string) {
 		require.NoError(t, err)
 		info, err := entry.Info()
 		require.NoError(t, err)
-		all = append(all, fmt.Sprint(path, info.Mode(), info.ModTime()))
+		all = append(all, fmt.Sprint(path, " ", info.Mode(), " ", info.ModTime()))
 		return nil
 	}))
 	return all

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/csv"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,12 +33,8 @@ func TestConvertPrintsALineAHeadAndTheTotals(t *testing.T) {
 	again := c.run("convert", "-f", "ids.csv", "--yes", "--report", "again.json")
 	assert.Contains(t, again.stdout, "\n0 changed, 20 unchanged, 5 blocked, 0 failed, 0 skipped (a blocked head gets nothing of its entry)\n")
 	assert.Len(t, parse[struct{ Moves []object }](t, c.read("again.json")).Moves, 15, "the journal remembers the old ones")
-	journals, err := filepath.Glob(filepath.Join(c.state, "headsctl", "*"))
-	require.NoError(t, err)
-	require.Len(t, journals, 1, "one for the base URL")
-	info, err := os.Stat(journals[0])
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o600), info.Mode())
+	require.Len(t, c.journals(), 1, "one for the base URL")
+	assert.Regexp(t, `/headsctl/\S+ -rw------- `, strings.Join(tree(t, c.state), "\n"))
 }
 
 func TestConvertGivesAVoiceAndGoesBack(t *testing.T) {

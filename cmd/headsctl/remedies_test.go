@@ -165,9 +165,7 @@ func TestTheLibraryNamesAGoFunctionOnlyWithItsUse(t *testing.T) {
 
 func TestRemediesAreCommands(t *testing.T) {
 	id := func(n string) string { return strings.Replace(someID, "0b9d6c1a", n, 1) }
-	hook := func(head string) object {
-		return object{"headId": id(head), "webhookUrl": "https://a.example.com/x", "endConversation": true}
-	}
+	hook := object{"headId": id("00000002"), "webhookUrl": "https://a.example.com/x", "endConversation": true}
 	c := emulator(t, object{
 		"visuals": []object{
 			{"id": "11111111-0000-4000-8000-000000000000", "mode": "default"}, {"id": "22222222-0000-4000-8000-000000000000"},
@@ -181,7 +179,7 @@ func TestRemediesAreCommands(t *testing.T) {
 			{"id": id("00000005"), "headVisualId": "33333333-0000-4000-8000-000000000000", "isActive": false, "language": "english", "greetings": "string", "operationMode": "oc"},
 			{"id": id("00000006"), "headVisualId": "44444444-0000-4000-8000-000000000000"},
 		},
-		"registrations": []object{hook("00000002"), hook("00000002")},
+		"registrations": []object{hook, hook},
 		"tools":         []object{{"headId": id("00000003"), "name": "order", "description": "x", "url": "https://a.example.com/order", "parameters": object{}}},
 	}).with("HEADS_STREAM_URL=https://stream.example.test")
 	var all []string

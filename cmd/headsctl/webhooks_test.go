@@ -36,6 +36,5 @@ func TestDeliveryIsTurnedOnAndOff(t *testing.T) {
 	assert.Contains(t, c.ok("get", c.ids[1]), "DELIVERY        on")
 	c.ok("delivery", "off", c.ids[1])
 	assert.Contains(t, c.ok("get", c.ids[1]), "DELIVERY        off")
-	r := c.fails(1, "404", "delivery", "on", someID, c.ids[2])
-	assert.Equal(t, "on "+c.ids[2]+"\n", r.stdout, "the others are done")
+	assert.Equal(t, "on "+c.ids[2]+"\n", c.fails(1, "404", "delivery", "on", someID, c.ids[2]).stdout, "the others are done")
 }
