@@ -582,4 +582,5 @@ func TestAllowHostLetsAScenarioCallARealHost(t *testing.T) {
 	c.ok("test", "s.yaml", "--allow-host", "*="+shop.URL)
 	c.fails(2, `--allow-host: "https://shop.example" is not a host`, "test", "s.yaml", "--allow-host", "https://shop.example")
 	c.fails(2, "given twice", "test", "s.yaml", "--allow-host", "a.example", "--allow-host", "A.example=http://127.0.0.1:1")
+	c.fails(2, "given twice", "test", "s.yaml", "--allow-host", "a.example", "--allow-host", "a.example=http://127.0.0.1:1")
 }
