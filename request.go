@@ -57,8 +57,8 @@ func (p payload) request() (transport.Request, error) {
 	return r, err
 }
 
-// queryOf returns the query of options for go-querystring, which a program links only if it calls an
-// operation with a query.
+// queryOf returns the query of options for go-querystring. A program links that module only if it
+// calls an operation with a query.
 func queryOf(options any) func() (url.Values, error) {
 	return func() (url.Values, error) { return query.Values(options) }
 }

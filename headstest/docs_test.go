@@ -1,4 +1,4 @@
-package main
+package headstest_test
 
 import (
 	"go/ast"
@@ -15,18 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const conformance = "../../headstest/CONFORMANCE.md"
-
-// row is one row of a table on the page.
-type row struct {
-	section string
-	cells   []string
-}
-
-func rowsOf(t *testing.T, page string) []row {
+// tablesOf returns the rows of a page's tables by section.
+func tablesOf(t *testing.T, page string) map[string][][]string {
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	var rows []row
+	tables := map[string][][]string{}
 	section := ""
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
@@ -34,11 +27,10 @@ func rowsOf(t *testing.T, page string) []row {
 		case strings.HasPrefix(line, "# "), strings.HasPrefix(line, "## "), strings.HasPrefix(line, "### "):
 			section = strings.TrimLeft(line, "# ")
 		case strings.HasPrefix(line, "| "):
-			cells := strings.Split(strings.Trim(line, "| "), " | ")
-			rows = append(rows, row{section, cells})
+			tables[section] = append(tables[section], strings.Split(strings.Trim(line, "| "), " | "))
 		}
 	}
-	return rows
+	return tables
 }
 
 // sentences has the number of statements of the contract in each section.
@@ -46,19 +38,18 @@ var sentences = map[string]int{"States and transitions": 15, "Rules": 5, "Delive
 	"Authentication, events and tool calls": 10, "Not in the contract": 10}
 
 func TestEverySentenceOfTheContractHasItsTests(t *testing.T) {
-	tests := testsOf(t, ".", "../../headstest")
+	tests := testsOf(t, ".", "../cmd/heads-emulator")
 	counted := map[string]int{}
-	for _, r := range rowsOf(t, conformance) {
-		if r.cells[0] == "#" {
-			continue
-		}
-		counted[r.section]++
-		require.Len(t, r.cells, 3, "%s: %v", r.section, r.cells)
-		assert.Equal(t, strconv.Itoa(counted[r.section]), r.cells[0], r.section)
-		names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(r.cells[2], -1)
-		assert.NotEmpty(t, names, "%s %s has no test", r.section, r.cells[0])
-		for _, name := range names {
-			assert.True(t, tests[name[1]], "%s %s: there is no test %s", r.section, r.cells[0], name[1])
+	for section, rows := range tablesOf(t, "CONFORMANCE.md") {
+		counted[section] = len(rows) - 1
+		for n, cells := range rows[1:] {
+			require.Len(t, cells, 3, "%s: %v", section, cells)
+			assert.Equal(t, strconv.Itoa(n+1), cells[0], section)
+			names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[2], -1)
+			assert.NotEmpty(t, names, "%s %s has no test", section, cells[0])
+			for _, name := range names {
+				assert.True(t, tests[name[1]], "%s %s: there is no test %s", section, cells[0], name[1])
+			}
 		}
 	}
 	assert.Equal(t, sentences, counted)
