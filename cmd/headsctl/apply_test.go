@@ -12,7 +12,6 @@ import (
 )
 
 func TestPlanPrintsEveryChangeAndChangesNothing(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	out := c.ok("plan", "-f", "heads.yaml")
 	for _, line := range []string{
@@ -22,25 +21,28 @@ func TestPlanPrintsEveryChangeAndChangesNothing(t *testing.T) {
 	} {
 		assert.Contains(t, out, line)
 	}
-	assert.Equal(t, 3, c.run("plan", "-f", "heads.yaml", "--exit-code").code)
-	only := c.ok("plan", "-f", "heads.yaml", "--only", strings.ToUpper(c.ids[1]))
-	assert.Contains(t, only, "\n1 pending, 0 unchanged")
+	c.ends(3, "plan", "-f", "heads.yaml", "--exit-code")
+	only := c.ok("plan", "-f", "heads.yaml", "--only", strings.ToUpper(c.ids[1]), "--only", c.ids[0])
+	assert.Regexp(t, `(?s)`+c.ids[0]+`.*`+c.ids[1]+`.*\n2 pending, 0 unchanged`, only)
+	c.fails(2, "has no head of this id", "plan", "-f", "heads.yaml", "--only", c.ids[0], "--only", "nobody")
 	assert.NoDirExists(t, filepath.Join(c.state, "headsctl"), "a plan keeps no journal")
 
 	c.ok("apply", "-f", "heads.yaml", "--yes")
-	assert.Equal(t, 0, c.run("plan", "-f", "heads.yaml", "--exit-code").code)
+	c.ok("plan", "-f", "heads.yaml", "--exit-code")
 	assert.Contains(t, c.ok("apply", "-f", "heads.yaml", "--yes"), "0 changed, 3 unchanged")
-	c.write("blocked.yaml", "heads:\n  - {id: "+c.ids[17]+", streaming: true}\n  - {id: "+c.ids[3]+", streaming: true}\n")
-	assert.Equal(t, 3, c.run("plan", "-f", "blocked.yaml", "--exit-code").code, "there is work to do, whatever is blocked")
-	assert.Equal(t, 1, c.run("plan", "-f", "blocked.yaml").code)
-	c.write("blocked.yaml", "heads:\n  - {id: "+c.ids[17]+", streaming: true}\n  - {id: "+c.ids[0]+", streaming: true}\n")
-	assert.Equal(t, 1, c.run("plan", "-f", "blocked.yaml", "--exit-code").code, "nothing but what is blocked")
-	c.write("unread.yaml", "heads:\n  - {id: "+someID+"}\n  - {id: "+c.ids[3]+", streaming: true}\n")
-	assert.Equal(t, 1, c.run("plan", "-f", "unread.yaml", "--exit-code").code, "nobody knows what apply would do")
+	two := func(first, second string) string {
+		return "heads:\n  - {id: " + first + ", streaming: true}\n  - {id: " + second + ", streaming: true}\n"
+	}
+	c.write("plan.yaml", two(c.ids[17], c.ids[3]))
+	c.ends(3, "plan", "-f", "plan.yaml", "--exit-code") // there is work to do, whatever is blocked
+	c.ends(1, "plan", "-f", "plan.yaml")
+	c.write("plan.yaml", two(c.ids[17], c.ids[0]))
+	c.ends(1, "plan", "-f", "plan.yaml", "--exit-code") // nothing but what is blocked
+	c.write("plan.yaml", two(someID, c.ids[3]))
+	c.ends(1, "plan", "-f", "plan.yaml", "--exit-code") // nobody knows what apply would do
 }
 
 func TestFaultySpecsSendNothing(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	c.write("bad.yaml", `heads:
   - id: li-123
@@ -49,8 +51,7 @@ func TestFaultySpecsSendNothing(t *testing.T) {
     label: Lobby
     set: {semanticThreshold: much}
 `)
-	r := c.run("apply", "-f", "bad.yaml", "--yes", "--debug")
-	assert.Equal(t, 2, r.code)
+	r := c.ends(2, "apply", "-f", "bad.yaml", "--yes", "--debug")
 	assert.Empty(t, r.stdout)
 	assert.NotContains(t, r.stderr, "debug:")
 	for _, fault := range []string{`bad.yaml:3:11: unknown key "greeting" (did you mean greetings?)`, "bad.yaml:6:30: this is a text; want a number", `heads[0] (label "", id "li-123") `} {
@@ -60,7 +61,6 @@ func TestFaultySpecsSendNothing(t *testing.T) {
 }
 
 func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	bomb := "a0: &a0 [x]\n"
 	for i := range 9 {
@@ -68,11 +68,13 @@ func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 	c.write("bomb.yaml", bomb)
 	c.write("deep.yaml", strings.Repeat("[", 100_000))
-	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}, {"tools", "put", c.ids[0]}} {
-		assert.Empty(t, c.fails(2, "bomb.yaml:5:14: aliases stand for more than 1000 values in all", append(args, "--debug", "-f", "bomb.yaml")...).stdout)
-		c.fails(2, "deep.yaml:1:65: values are nested more than 64 levels deep", append(args, "-f", "deep.yaml")...)
-		c.fails(2, "the text has more than 4194304 bytes", append(args, "-f", "/dev/zero")...)
+	c.write("large.yaml", strings.Repeat("# comment\n", 500_000))
+	for _, args := range [][]string{{"plan", "-f"}, {"apply", "--yes", "-f"}, {"tools", "put", c.ids[0], "-f"}, {"test"}} {
+		assert.Empty(t, c.fails(2, "bomb.yaml:5:14: aliases stand for more than 1000 values in all", append(args, "bomb.yaml", "--debug")...).stdout)
+		c.fails(2, "deep.yaml:1:65: values are nested more than 64 levels deep", append(args, "deep.yaml")...)
+		c.fails(2, "has more than 4194304 bytes", append(args, "large.yaml")...)
 	}
+	c.fails(2, "the text has more than 4194304 bytes", "plan", "-f", "/dev/zero")
 	m := c.mcp("--allow-writes")
 	for _, tool := range []string{"heads_plan", "heads_apply"} {
 		assert.Contains(t, m.fails(tool, object{"spec": bomb}), "spec:5:14: aliases stand for more than 1000 values in all")
@@ -80,30 +82,16 @@ func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-func TestOnlyGivenTwiceMeansBoth(t *testing.T) {
-	t.Parallel()
-	c := demo(t)
-	c.write("heads.yaml", c.run("export", "-f", "ids.csv").stdout)
-	plan := c.run("plan", "-f", "heads.yaml", "--only", c.ids[1], "--only", strings.ToUpper(c.ids[0]))
-	assert.Contains(t, plan.stdout, c.ids[0])
-	assert.Contains(t, plan.stdout, c.ids[1])
-	assert.NotContains(t, plan.stdout, c.ids[2])
-	c.fails(2, "has no head of this id", "plan", "-f", "heads.yaml", "--only", c.ids[0], "--only", "nobody")
-}
-
 func TestARefusedTokenIsToldOnce(t *testing.T) {
-	t.Parallel()
 	c := demo(t).with("HEADS_TOKEN=another")
 	for _, args := range [][]string{{"doctor", "-f", "ids.csv", "-j", "1"}, {"export", "-f", "ids.csv", "-j", "1"}, {"convert", "-f", "ids.csv", "-j", "1", "--dry-run"}, append([]string{"delivery", "on"}, c.ids[:5]...)} {
-		r := c.run(append(args, "--debug")...)
-		assert.Equal(t, 1, r.code, args)
+		r := c.ends(1, append(args, "--debug")...)
 		assert.Equal(t, 1, strings.Count(r.stderr, "debug: "), "%s: requests\n%s", args, r.stderr)
 		assert.Equal(t, 1, strings.Count(r.stderr, "get a new access token"), "%s\n%s", args, r.stderr)
 	}
 }
 
 func TestAFaultOfTheDefaultsIsToldOnceWithItsPlace(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t).with("HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=token")
 	c.write("heads.yaml", `defaults:
   set: {greetings: "<text>"}
@@ -114,26 +102,22 @@ heads:
   - {id: 11111111-0000-4000-8000-000000000003, set: {greetings: "<own>"}}
 `)
 	for _, command := range [][]string{{"plan"}, {"apply", "--yes"}} {
-		r := c.run(append(command, "-f", "heads.yaml")...)
-		out := r.stderr
-		assert.Equal(t, 2, r.code)
-		assert.Equal(t, 1, strings.Count(out, "heads.yaml:2:20: "), out)
-		assert.Equal(t, 1, strings.Count(out, "heads.yaml:3:20: "), out)
-		assert.Equal(t, 1, strings.Count(out, "heads[2]"), out)
+		out := c.ends(2, append(command, "-f", "heads.yaml")...).stderr
+		for _, place := range []string{"heads.yaml:2:20: ", "heads.yaml:3:20: ", "heads[2]"} {
+			assert.Equal(t, 1, strings.Count(out, place), out)
+		}
 		assert.NotContains(t, out, "heads[0]")
 	}
 }
 
 func TestOfManyFaultsOfSpecsAHundredAreTold(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t).with("HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=token")
 	var fields strings.Builder
 	for n := range 20_000 {
 		fmt.Fprintf(&fields, "greetingz%d: x, ", n)
 	}
 	c.write("heads.yaml", "heads: [{id: "+someID+", set: {"+fields.String()+"}}]\n")
-	r := c.run("plan", "-f", "heads.yaml")
-	assert.Equal(t, 2, r.code)
+	r := c.ends(2, "plan", "-f", "heads.yaml")
 	assert.Equal(t, yamltext.MaxFaults+1, strings.Count(r.stderr, "\n"))
 	assert.Contains(t, r.stderr, "there are 19900 more faults; mend these first")
 }

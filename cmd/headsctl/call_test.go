@@ -7,7 +7,6 @@ import (
 )
 
 func TestCallPrintsTheBodyWhateverTheStatus(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	assert.Equal(t, "false\n", c.ok("call", "get", "/head/"+c.ids[0]+"/enable-events"))
 	c.ok("call", "PUT", "/head/"+c.ids[0]+"/enable-events", "--query", "enableEvents=true")

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,27 +46,47 @@ func secretive(t testing.TB) *terminal {
 	})
 }
 
+// assertNone asserts that a text holds no secret.
+func assertNone(t testing.TB, text string, secrets []string, about ...any) {
+	t.Helper()
+	for _, secret := range secrets {
+		assert.NotContains(t, text, secret, about...)
+	}
+}
+
+// journals returns the contents of the journals.
+func (c *terminal) journals() (all []string) {
+	c.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(c.state, "headsctl", "*"))
+	require.NoError(c.t, err)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(c.t, err)
+		all = append(all, string(text))
+	}
+	return all
+}
+
+// changesEverything is a heads.yaml with a secret wherever one can be.
+const changesEverything = "heads:\n  - id: " + someID + "\n    set: {voiceflowApiKey: " + dialogKey + "2, fileUrl: 'https://x.example.com/?" + queryToken + "', name: Bob}\n" +
+	"    webhooks: [{url: 'https://b.example.com/" + pathToken + "2?k=" + queryToken + "', events: [end_conversation]}]\n" +
+	"    tools: [{name: other, description: y, url: 'https://b.example.com/" + pathToken + "3/other', parameters: []}]\n"
+
 func TestNoOutputShowsASecret(t *testing.T) {
-	t.Parallel()
 	c := secretive(t)
 	hooks := parse[[]object](t, c.ok("webhooks", "list", someID, "-o", "json", "--show-secrets"))
-	sharedKey := hooks[0]["sharedKey"].(string)
-	require.NotEmpty(t, sharedKey)
 	open := c.ok("get", someID, "--raw", "--show-secrets") + fmt.Sprint(hooks)
 	secrets := []string{accessKey, dialogKey, orgKey, providerKey, pathToken, queryToken, toolKey}
 	for _, secret := range secrets {
 		require.Contains(t, open, secret, "the canary is there")
 	}
-	secrets = append(secrets, sharedKey, c.token, "canary-shared-key")
-
+	secrets = append(secrets, hooks[0]["sharedKey"].(string), c.token, "canary-shared-key")
 	c = c.with("HEADS_SHARED_KEY=canary-shared-key")
 	c.write("key", "canary-shared-key")
 	c.write("body.json", "{}")
 	c.write("ids.csv", someID+"\n")
 	c.write("tool.yaml", "{name: order, description: x, url: 'https://a.example.com/"+pathToken+"/order', parameters: []}")
-	c.write("wanted.yaml", "heads:\n  - id: "+someID+"\n    set: {voiceflowApiKey: "+dialogKey+"2, fileUrl: 'https://x.example.com/?"+queryToken+"', name: Bob}\n"+
-		"    webhooks: [{url: 'https://b.example.com/"+pathToken+"2?k="+queryToken+"', events: [end_conversation]}]\n"+
-		"    tools: [{name: other, description: y, url: 'https://b.example.com/"+pathToken+"3/other', parameters: []}]\n")
+	c.write("wanted.yaml", changesEverything)
 	c.write("greetings.yaml", "heads:\n  - id: "+someID+"\n    set: {greetings: 'Bye, "+dialogKey+", https://x.example.com/?k="+queryToken+"', promptConfig: {system_prompt: 'With "+accessKey+"'}}\n")
 	c.write("page.html", "https://chat.example.test/MyOrg-1/li-28379?api_key="+accessKey)
 	c.write("bad.yaml", "heads:\n  - id: "+someID+"\n    set: {voiceflowApiKey: [\""+dialogKey+"\"]}\n")
@@ -94,47 +113,31 @@ func TestNoOutputShowsASecret(t *testing.T) {
 		{"version"}, {"get", "x", "--token=" + c.token},
 	} {
 		r := c.run(append(args, "--debug")...)
-		shown := strings.ReplaceAll(r.stdout+r.stderr, strings.Join(args, " "), "")
-		for _, secret := range secrets {
-			assert.NotContains(t, shown, secret, "%v", args)
-		}
+		assertNone(t, strings.ReplaceAll(r.stdout+r.stderr, strings.Join(args, " "), ""), secrets, "%v", args)
 	}
 	for _, name := range []string{"plan.json", "plan.csv", "plan.html", "report.json", "report.csv", "report.html", "apply.json", "apply.html", "texts.html"} {
-		for _, secret := range secrets {
-			assert.NotContains(t, c.read(name), secret, name)
-		}
+		assertNone(t, c.read(name), secrets, name)
 	}
-	journals, err := filepath.Glob(filepath.Join(c.state, "headsctl", "*"))
-	require.NoError(t, err)
-	require.Len(t, journals, 1)
-	journal, err := os.ReadFile(journals[0])
-	require.NoError(t, err)
-	for _, secret := range secrets {
-		assert.NotContains(t, string(journal), secret)
-	}
+	require.Len(t, c.journals(), 1)
+	assertNone(t, c.journals()[0], secrets)
 }
 
 // A service, or a proxy before it, may answer with what it was sent.
 func TestAnAnswerThatRepeatsTheTokenIsMasked(t *testing.T) {
-	t.Parallel()
-	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	echo := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprintf(w, "<p>%s https://a.example.com/?key=%s</p>", r.Header.Get("Authorization"), queryToken)
-	}))
-	defer echo.Close()
+	})
 	c := newTerminal(t).at(echo.URL, "canary-token")
 	for _, args := range [][]string{{"call", "GET", "/x"}, {"get", someID}, {"convert", someID, "--yes"}, {"doctor", someID}} {
-		r := c.run(args...)
-		assert.Equal(t, 1, r.code)
-		assert.NotContains(t, r.stdout+r.stderr, "canary-token", "%v", args)
-		assert.NotContains(t, r.stdout+r.stderr, queryToken, "%v", args)
+		r := c.ends(1, args...)
+		assertNone(t, r.stdout+r.stderr, []string{"canary-token", queryToken}, "%v", args)
 	}
 	file := c.write("token", "canary-other-token")
 	assert.NotContains(t, c.run("call", "GET", "/x", "--token-file", file).stdout, "canary-other-token")
 }
 
 func TestTheProcessListShowsNoSecret(t *testing.T) {
-	t.Parallel()
 	c := emulator(t, legacyHeads(3), "-latency", "100ms")
 	file := c.write("token", c.token)
 	cmd := c.at(c.url, "").command(t.Context(), append([]string{"convert", "--yes", "--token-file", file, "--debug"}, c.ids...)...)
@@ -155,22 +158,16 @@ func TestTheProcessListShowsNoSecret(t *testing.T) {
 }
 
 func TestTextsFromOutsideDoNotSteerTheTerminal(t *testing.T) {
-	t.Parallel()
 	c := emulator(t, object{"heads": []object{{"id": someID, "name": "Ada\x1b]0;owned\x07\x1b[2J\r\nchanged \u202eevil\u009b2J", "operationMode": "oc"}}})
 	for _, args := range [][]string{
 		{"get", someID}, {"doctor", someID}, {"convert", someID, "--dry-run"}, {"set", someID, "name=x\x1b[2J", "--dry-run"},
 		{"get", someID, "-o", "json"}, {"get", someID, "-o", "yaml"}, {"doctor", someID, "-o", "json"}, {"convert", someID, "--dry-run", "--json"}, {"export", someID},
 	} {
-		r := c.run(args...)
-		assert.Equal(t, 0, r.code)
-		for _, bad := range []string{"\x1b", "\x07", "\r", "\u202e", "\u009b", "\nchanged"} {
-			assert.NotContains(t, r.stdout, bad, "%v", args)
-		}
+		assertNone(t, c.ok(args...), []string{"\x1b", "\x07", "\r", "\u202e", "\u009b", "\nchanged"}, "%v", args)
 	}
 }
 
 func TestTheTokenIsMaskedByValueWhereverItIsPrinted(t *testing.T) {
-	t.Parallel()
 	const token = "canary<token>0123456789"
 	c := emulator(t, legacyHeads(1), "-token", token)
 	id := c.ids[0]
@@ -188,9 +185,7 @@ func TestTheTokenIsMaskedByValueWhereverItIsPrinted(t *testing.T) {
 		{"export", id}, {"doctor", id}, {"call", "GET", "/head/" + id}, {"set", id, "name=" + token, "--dry-run"}, {"get", "x" + token}, {"convert", id, "--voice", token},
 	} {
 		for _, r := range []result{c.run(args...), bare.run(append(args, "--token-file", file)...)} {
-			shown := r.stdout + r.stderr
-			assert.NotContains(t, shown, "canary", "%v\n%s", args, shown)
-			assert.NotContains(t, shown, "0123456789", "%v\n%s", args, shown)
+			assertNone(t, r.stdout+r.stderr, []string{"canary", "0123456789"}, "%v", args)
 		}
 	}
 	for _, report := range []string{"r.json", "r.csv", "r.html"} {

@@ -10,7 +10,6 @@ import (
 )
 
 func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t).at("http://127.0.0.1:1", "token") // nothing is sent
 	c.write("ids.txt", "id\n"+someID+"\n")
 	c.write("bad.yaml", "heads:\n  - id: "+someID+"\n    stremaing: true\n")
@@ -19,82 +18,44 @@ func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
 	c.write("empty", " \n")
 	c.write("latin1.txt", "Caf\xe9")
 	c.write("report.json", `{"moves":[{"old":"x","new":"y"}]}`)
-	for name, row := range map[string]struct {
-		args []string
-		text string
-	}{
-		"unknown command":        {[]string{"gte"}, "did you mean get?"},
-		"unknown subcommand":     {[]string{"webhooks", "lst"}, "did you mean list?"},
-		"unknown flag":           {[]string{"get", someID, "--rwa"}, "did you mean --raw?"},
-		"unknown short flag":     {[]string{"get", someID, "-x"}, "unknown flag -x"},
-		"token flag":             {[]string{"get", someID, "--token=abc"}, "use --token-file"},
-		"unknown field":          {[]string{"set", someID, "greeting=x"}, "did you mean greetings?"},
-		"unknown format":         {[]string{"get", someID, "-o", "jsno"}, "did you mean json?"},
-		"unknown event":          {[]string{"webhooks", "ensure", someID, "--url", "https://a.example.com", "--event", "start_conversations"}, "did you mean start_conversation?"},
-		"unknown shell":          {[]string{"completion", "zhs"}, "did you mean zsh?"},
-		"unknown key":            {[]string{"plan", "-f", "bad.yaml"}, "bad.yaml:3:5: unknown key \"stremaing\" (did you mean streaming?)"},
-		"field with a command":   {[]string{"set", someID, "videoStreaming:=true"}, "headsctl convert"},
-		"read-only field":        {[]string{"set", someID, "publicId=x"}, "unknown or read-only"},
-		"field twice":            {[]string{"set", someID, "name=a", "name=b"}, "set twice"},
-		"value that is no JSON":  {[]string{"set", someID, "phrases:=[a"}, "not JSON"},
-		"no assignment":          {[]string{"set", someID, "name"}, "FIELD=VALUE"},
-		"value is not UTF-8":     {[]string{"set", someID, "name=Caf\xe9"}, "not UTF-8"},
-		"value file not UTF-8":   {[]string{"set", someID, "name=@latin1.txt"}, "not UTF-8"},
-		"value file missing":     {[]string{"set", someID, "name=@nowhere"}, "nowhere can't be read"},
-		"wrong type":             {[]string{"set", someID, "semanticThreshold=much"}, "semanticThreshold"},
-		"half a voice":           {[]string{"set", someID, "ttsProvider=", "ttsVoice=x"}, "ttsProvider"},
-		"public id":              {[]string{"get", "li-28379"}, "UUID"},
-		"blank before an id":     {[]string{"get", " " + someID}, `" ` + someID + `" is not the id`},
-		"no id":                  {[]string{"get"}, "wants the id of a head"},
-		"two ids":                {[]string{"get", someID, someID}, "wants the id of a head"},
-		"no ids":                 {[]string{"doctor"}, "or -f"},
-		"ids and a file":         {[]string{"doctor", someID, "-f", "ids.txt"}, "not both"},
-		"file of ids missing":    {[]string{"convert", "-f", "nowhere.csv", "--yes"}, "nowhere.csv can't be read"},
-		"file of heads missing":  {[]string{"plan", "-f", "nowhere.yaml"}, "nowhere.yaml can't be read"},
-		"no file of heads":       {[]string{"apply", "--yes"}, "wants -f"},
-		"no person to ask":       {[]string{"convert", someID}, "--yes"},
-		"no person for stdin":    {[]string{"apply", "-f", "-"}, "--yes"},
-		"only an unknown id":     {[]string{"plan", "-f", "good.yaml", "--only", "1" + someID[1:]}, "no head of this id"},
-		"voice without provider": {[]string{"convert", someID, "--voice", "azure", "--yes"}, "PROVIDER/ID"},
-		"no jobs":                {[]string{"doctor", someID, "-j", "0"}, "-j must be 1"},
-		"no rate":                {[]string{"doctor", someID, "--rate", "0"}, "--rate must be"},
-		"rate is no number":      {[]string{"doctor", someID, "--rate", "x"}, "--rate"},
-		"stop after 0":           {[]string{"convert", someID, "--stop-after", "0", "--yes"}, "--stop-after"},
-		"report type":            {[]string{"convert", someID, "--report", "r.txt", "--yes"}, ".html"},
-		"report folder":          {[]string{"convert", someID, "--report", "no/r.csv", "--yes"}, "no folder"},
-		"journal is a folder":    {[]string{"convert", someID, "--journal", ".", "--yes"}, "--journal"},
-		"journal of another":     {[]string{"convert", someID, "--journal", "ids.txt", "--yes"}, "error: journal ids.txt is not a journal of this version"},
-		"token file missing":     {[]string{"--token-file", "nowhere", "get", someID}, "nowhere can't be read"},
-		"token file empty":       {[]string{"--token-file", "empty", "get", someID}, "is empty"},
-		"webhook id":             {[]string{"webhooks", "delete", "0"}, "id of a webhook"},
-		"webhook without URL":    {[]string{"webhooks", "ensure", someID, "--event", "end_conversation"}, "--url"},
-		"webhook over http":      {[]string{"webhooks", "ensure", someID, "--url", "http://a.example.com", "--event", "end_conversation"}, "https"},
-		"delivery maybe":         {[]string{"delivery", "onn", someID}, "did you mean on?"},
-		"tool without file":      {[]string{"tools", "put", someID}, "-f"},
-		"raw as yaml":            {[]string{"get", someID, "--raw", "-o", "yaml"}, "--raw"},
-		"dot segment":            {[]string{"call", "GET", "/head/../x"}, "dot segment"},
-		"method":                 {[]string{"call", "BREW", "/head"}, "BREW"},
-		"data that is no JSON":   {[]string{"call", "PUT", "/head/update", "--data", "{a}"}, "not JSON"},
-		"query without value":    {[]string{"call", "GET", "/head-events", "--query", "headId"}, "NAME=VALUE"},
-		"no shared key":          {[]string{"events", "verify", "--body", "ids.txt", "--signature", "x"}, "HEADS_SHARED_KEY"},
-		"no signature":           {[]string{"events", "verify", "--body", "ids.txt"}, "--signature"},
-		"receiver":               {[]string{"events", "send", "nowhere", "--type", "end_conversation", "--head", someID}, "URL of a receiver"},
-		"moves missing":          {[]string{"addresses", "scan", "."}, "--moves"},
-		"moves of no report":     {[]string{"addresses", "scan", "--moves", "ids.txt", "."}, "not a report"},
-		"moves of no addresses":  {[]string{"addresses", "scan", "--moves", "report.json", "."}, "moves[0]"},
-		"path missing":           {[]string{"addresses", "rewrite", "--moves", "moves.json", "nowhere"}, "nowhere can't be read"},
-		"demo in a full folder":  {[]string{"demo", "--dir", "."}, "holds other files"},
-		"argument of version":    {[]string{"version", "x"}, "no arguments"},
+	for _, row := range [][]string{ // a part of the error, then the arguments
+		{"did you mean get?", "gte"}, {"did you mean list?", "webhooks", "lst"}, {"did you mean --raw?", "get", someID, "--rwa"},
+		{"unknown flag -x", "get", someID, "-x"}, {"use --token-file", "get", someID, "--token=abc"},
+		{"did you mean greetings?", "set", someID, "greeting=x"}, {"did you mean json?", "get", someID, "-o", "jsno"},
+		{"did you mean start_conversation?", "webhooks", "ensure", someID, "--url", "https://a.example.com", "--event", "start_conversations"},
+		{"did you mean zsh?", "completion", "zhs"}, {"bad.yaml:3:5: unknown key \"stremaing\" (did you mean streaming?)", "plan", "-f", "bad.yaml"},
+		{"headsctl convert", "set", someID, "videoStreaming:=true"}, {"unknown or read-only", "set", someID, "publicId=x"},
+		{"set twice", "set", someID, "name=a", "name=b"}, {"not JSON", "set", someID, "phrases:=[a"}, {"FIELD=VALUE", "set", someID, "name"},
+		{"not UTF-8", "set", someID, "name=Caf\xe9"}, {"not UTF-8", "set", someID, "name=@latin1.txt"},
+		{"nowhere can't be read", "set", someID, "name=@nowhere"}, {"semanticThreshold", "set", someID, "semanticThreshold=much"},
+		{"ttsProvider", "set", someID, "ttsProvider=", "ttsVoice=x"}, {"UUID", "get", "li-28379"},
+		{`" ` + someID + `" is not the id`, "get", " " + someID}, {"wants the id of a head", "get"},
+		{"wants the id of a head", "get", someID, someID}, {"or -f", "doctor"}, {"not both", "doctor", someID, "-f", "ids.txt"},
+		{"nowhere.csv can't be read", "convert", "-f", "nowhere.csv", "--yes"}, {"nowhere.yaml can't be read", "plan", "-f", "nowhere.yaml"},
+		{"wants -f", "apply", "--yes"}, {"--yes", "convert", someID}, {"--yes", "apply", "-f", "-"},
+		{"no head of this id", "plan", "-f", "good.yaml", "--only", "1" + someID[1:]},
+		{"PROVIDER/ID", "convert", someID, "--voice", "azure", "--yes"}, {"-j must be 1", "doctor", someID, "-j", "0"},
+		{"--rate must be", "doctor", someID, "--rate", "0"}, {"--rate", "doctor", someID, "--rate", "x"},
+		{"--stop-after", "convert", someID, "--stop-after", "0", "--yes"}, {".html", "convert", someID, "--report", "r.txt", "--yes"},
+		{"no folder", "convert", someID, "--report", "no/r.csv", "--yes"}, {"--journal", "convert", someID, "--journal", ".", "--yes"},
+		{"error: journal ids.txt is not a journal of this version", "convert", someID, "--journal", "ids.txt", "--yes"},
+		{"nowhere can't be read", "--token-file", "nowhere", "get", someID}, {"is empty", "--token-file", "empty", "get", someID},
+		{"id of a webhook", "webhooks", "delete", "0"}, {"--url", "webhooks", "ensure", someID, "--event", "end_conversation"},
+		{"https", "webhooks", "ensure", someID, "--url", "http://a.example.com", "--event", "end_conversation"},
+		{"did you mean on?", "delivery", "onn", someID}, {"-f", "tools", "put", someID}, {"--raw", "get", someID, "--raw", "-o", "yaml"},
+		{"dot segment", "call", "GET", "/head/../x"}, {"BREW", "call", "BREW", "/head"}, {"not JSON", "call", "PUT", "/head/update", "--data", "{a}"},
+		{"NAME=VALUE", "call", "GET", "/head-events", "--query", "headId"},
+		{"HEADS_SHARED_KEY", "events", "verify", "--body", "ids.txt", "--signature", "x"}, {"--signature", "events", "verify", "--body", "ids.txt"},
+		{"URL of a receiver", "events", "send", "nowhere", "--type", "end_conversation", "--head", someID}, {"--moves", "addresses", "scan", "."},
+		{"not a report", "addresses", "scan", "--moves", "ids.txt", "."}, {"moves[0]", "addresses", "scan", "--moves", "report.json", "."},
+		{"nowhere can't be read", "addresses", "rewrite", "--moves", "moves.json", "nowhere"}, {"holds other files", "demo", "--dir", "."},
+		{"no arguments", "version", "x"}, {`the file "haeds" is unknown (did you mean heads?)`, "schema", "haeds"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := c.fails(2, row.text, row.args...)
-			assert.Empty(t, r.stdout)
-		})
+		assert.Empty(t, c.fails(2, row[0], row[1:]...).stdout)
 	}
 }
 
 func TestWithoutACommandHelpIsShown(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	assert.Contains(t, c.ok(), "HEADS_BASE_URL")
 	assert.Contains(t, c.ok("webhooks"), "ensure")
@@ -110,7 +71,6 @@ func TestWithoutACommandHelpIsShown(t *testing.T) {
 }
 
 func TestNoFlagLetsItsLastUseWin(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	for flag, args := range map[string][]string{
 		"env":        {"plan", "-f", "h.yaml", "--env", "a", "--env", "b"},

@@ -18,18 +18,16 @@ func appliedWorld(t *testing.T, n int) *world {
 	return w
 }
 
-func (w *world) diff(args ...string) result {
-	w.t.Helper()
-	return w.run(append([]string{"diff", "-f", "heads.yaml", "--env", "staging", "--env", "production"}, args...)...)
+func (c *terminal) diff(args ...string) result {
+	c.t.Helper()
+	return c.run(append([]string{"diff", "-f", "heads.yaml", "--env", "staging", "--env", "production"}, args...)...)
 }
 
 func TestDiffShowsDriftAndNoURLThatValuesExplain(t *testing.T) {
-	t.Parallel()
 	w := appliedWorld(t, 4)
 	s, p := w.staging, w.production
-	for _, c := range []*terminal{s, p} { // what the file does not have, and values explain
-		app := map[*terminal]string{s: "https://staging.example.com", p: "https://app.example.com"}[c]
-		name := map[*terminal]string{s: "staging", p: "production"}[c]
+	for name, c := range map[string]*terminal{"staging": s, "production": p} { // what the file does not have, and values explain
+		app := map[string]string{"staging": "https://staging.example.com", "production": "https://app.example.com"}[name]
 		c.ok("webhooks", "ensure", c.ids[0], "--url", app+"/other/events?key=s3cret-"+name[:1], "--event", "end_conversation")
 		c.ok("delivery", "off", c.ids[0])
 		c.ok("webhooks", "ensure", c.ids[1], "--url", "https://"+name+".hooks.example.com/x", "--event", "end_conversation")
@@ -82,7 +80,6 @@ differs Head 3
 
 // What a file wants is compared in each environment by itself.
 func TestDiffComparesWithTheFile(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, 1)
 	s, p := w.staging, w.production
 	for _, c := range []*terminal{s, p} {
@@ -112,7 +109,6 @@ func TestDiffComparesWithTheFile(t *testing.T) {
 }
 
 func TestDiffTellsOfMissingAndUnreadHeads(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, 2)
 	w.write("heads.yaml", w.environments()+"heads:\n  - {id: {staging: "+w.staging.ids[0]+", production: null}, label: Lobby}\n"+
 		"  - {id: {staging: "+w.staging.ids[1]+", production: "+someID+"}, label: Annex}\n")
@@ -124,29 +120,20 @@ func TestDiffTellsOfMissingAndUnreadHeads(t *testing.T) {
 	assert.Contains(t, r.stderr, "check the id and the base_url of production")
 	out := lines(w.diff("--json").stdout)
 	assert.JSONEq(t, `{"type":"result","label":"Lobby","outcome":"missing","heads":{"staging":"`+w.staging.ids[0]+`","production":null},"differences":[]}`, out[0])
-	assert.Contains(t, w.with("HEADS_STAGING_TOKEN=wrong-token-of-staging").diffErrors(), "set HEADS_STAGING_TOKEN")
+	assert.Contains(t, w.with("HEADS_STAGING_TOKEN=wrong-token-of-staging").diff().stderr, "set HEADS_STAGING_TOKEN")
 
 	w.write("plain.yaml", "heads: [{id: "+someID+"}]")
-	for name, row := range map[string]struct {
-		args []string
-		text string
-	}{
-		"no file":         {[]string{"--env", "staging", "--env", "production"}, "wants -f"},
-		"one environment": {[]string{"-f", "heads.yaml", "--env", "staging"}, "--env at least twice"},
-		"the same twice":  {[]string{"-f", "heads.yaml", "--env", "staging", "--env", "staging"}, "different environments"},
-		"unknown":         {[]string{"-f", "heads.yaml", "--env", "staging", "--env", "prodution"}, "did you mean production?"},
-		"a file without":  {[]string{"-f", "plain.yaml", "--env", "a", "--env", "b"}, "plain.yaml has no environments"},
-		"one token":       {[]string{"-f", "heads.yaml", "--env", "staging", "--env", "production", "--token-file", "x"}, "each environment has its own"},
-	} {
-		w.silent(func() { w.fails(2, row.text, append([]string{"diff"}, row.args...)...) })
-		_ = name
-	}
 	w.silent(func() {
+		for text, args := range map[string][]string{
+			"wants -f":                       {"--env", "staging", "--env", "production"},
+			"--env at least twice":           {"-f", "heads.yaml", "--env", "staging"},
+			"different environments":         {"-f", "heads.yaml", "--env", "staging", "--env", "staging"},
+			"did you mean production?":       {"-f", "heads.yaml", "--env", "staging", "--env", "prodution"},
+			"plain.yaml has no environments": {"-f", "plain.yaml", "--env", "a", "--env", "b"},
+			"each environment has its own":   {"-f", "heads.yaml", "--env", "staging", "--env", "production", "--token-file", "x"},
+		} {
+			w.fails(2, text, append([]string{"diff"}, args...)...)
+		}
 		w.with("HEADS_PROD_TOKEN=").fails(2, "the variable HEADS_PROD_TOKEN is not set", "diff", "-f", "heads.yaml", "--env", "staging", "--env", "production")
 	})
-}
-
-// diffErrors is what diff writes to stderr.
-func (c *terminal) diffErrors() string {
-	return c.run("diff", "-f", "heads.yaml", "--env", "staging", "--env", "production").stderr
 }

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,29 +80,34 @@ var (
 	endsWith   = regexp.MustCompile(`# ends with (\d+)`)
 )
 
+// shell runs commands of a page, asserts the exit code that they are said to end with, and
+// returns what they print.
+func (c *terminal) shell(commands string) string {
+	c.t.Helper()
+	code := "0"
+	if found := endsWith.FindStringSubmatch(commands); found != nil {
+		code = found[1]
+	}
+	cmd := exec.CommandContext(c.t.Context(), "bash", "-ec", commands)
+	cmd.Env, cmd.Dir = append(c.env, "PATH="+filepath.Dir(headsctl)+string(filepath.ListSeparator)+os.Getenv("PATH")), c.dir
+	out, err := cmd.CombinedOutput()
+	assert.Equal(c.t, code, strconv.Itoa(exitCode(c.t, err)), "%s\n%s", commands, out)
+	return string(out)
+}
+
 // TestTheTourRuns runs every command of the page as it stands.
 func TestTheTourRuns(t *testing.T) {
-	t.Parallel()
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	c := demoIn(t, "demo")
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
-	defer receiver.Close()
-	body := c.write("delivery.json", `{"event_type":"end_conversation"}`)
-	assert.FileExists(t, body)
-	c = c.with("PATH="+filepath.Dir(headsctl)+string(filepath.ListSeparator)+os.Getenv("PATH"), "RECEIVER_URL="+receiver.URL,
-		"HEADS_SHARED_KEY=shared-key", "SIGNATURE="+heads.Sign([]byte(c.read("delivery.json")), "shared-key"))
+	receiver := serving(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	const body = `{"event_type":"end_conversation"}`
+	c.write("delivery.json", body)
+	c = c.with("RECEIVER_URL="+receiver.URL, "HEADS_SHARED_KEY=shared-key", "SIGNATURE="+heads.Sign([]byte(body), "shared-key"))
 	ran := 0
 	for _, block := range shellBlock.FindAllSubmatch(text, -1) {
 		for scanner := bufio.NewScanner(bytes.NewReader(block[1])); scanner.Scan(); ran++ {
-			line, code := scanner.Text(), 0
-			if found := endsWith.FindStringSubmatch(line); found != nil {
-				code, _ = strconv.Atoi(found[1])
-			}
-			cmd := exec.Command("bash", "-c", line)
-			cmd.Env, cmd.Dir = c.env, c.dir
-			out, err := cmd.CombinedOutput()
-			assert.Equal(t, code, exitCode(t, err), "%s\n%s", line, out)
+			c.shell(scanner.Text())
 		}
 	}
 	assert.GreaterOrEqual(t, ran, 25)

@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,7 +11,6 @@ import (
 )
 
 func TestVerifyTellsRightFromWrong(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	body := `{"event_type":"end_conversation"}`
 	c.write("body.json", body)
@@ -27,9 +25,8 @@ func TestVerifyTellsRightFromWrong(t *testing.T) {
 }
 
 func TestSendDeliversASignedEvent(t *testing.T) {
-	t.Parallel()
 	events, statuses := make(chan *heads.Event, 2), make(chan int, 2)
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	receiver := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err == nil {
 			err = heads.VerifySignature(body, r.Header.Get(heads.SignatureHeader), "shared-key")
@@ -40,8 +37,7 @@ func TestSendDeliversASignedEvent(t *testing.T) {
 			events <- event
 		}
 		w.WriteHeader(<-statuses)
-	}))
-	defer receiver.Close()
+	})
 	c := newTerminal(t).with("HEADS_SHARED_KEY=shared-key")
 	send := []string{"events", "send", receiver.URL + "/x?token=s3cret", "--type", "end_conversation", "--head", someID}
 	statuses <- http.StatusNoContent
@@ -49,9 +45,7 @@ func TestSendDeliversASignedEvent(t *testing.T) {
 	got := <-events
 	assert.Equal(t, []any{heads.EventEndConversation, someID, "s-1"}, []any{got.Type, got.HeadID, got.SessionID})
 	statuses <- http.StatusServiceUnavailable
-	r := c.fails(1, "answered 503", send...)
-	assert.Equal(t, "503 Service Unavailable\n", r.stdout)
+	assert.Equal(t, "503 Service Unavailable\n", c.fails(1, "answered 503", send...).stdout)
 	receiver.Close()
-	r = c.fails(1, "check that it is running", send...)
-	assert.NotContains(t, r.stderr, "s3cret")
+	assert.NotContains(t, c.fails(1, "check that it is running", send...).stderr, "s3cret")
 }

@@ -54,15 +54,15 @@ func FuzzPlanPrintsWhatWasWritten(f *testing.F) {
 		}
 		file := fmt.Sprintf("heads:\n  - id: %s\n    set:\n      pluginOperationalModeConfig: {n: %s}\n      greetings: %s\n", id, number, written)
 		code, stdout, stderr := planInProcess(t, dir, file)
-		if code == exitUsage && style%5 == 0 {
+		if code == exitUsage && (style%5 == 0 || strings.Contains(stderr, "placeholder")) {
 			return // a plain text may be anything
 		}
-		if code == exitUsage && strings.Contains(stderr, "placeholder") {
-			return
-		}
 		require.Equal(t, exitDone, code, "%s%s", file, stderr)
+		var result struct{ Changes []struct{ Field, To string } }
+		line, _, _ := strings.Cut(stdout, "\n")
+		require.NoError(t, json.Unmarshal([]byte(line), &result), stdout)
 		shown := map[string]string{}
-		for _, change := range changesIn(t, stdout) {
+		for _, change := range result.Changes {
 			shown[change.Field] = change.To
 		}
 		require.Equal(t, clipped(`{"n":`+number+`}`), shown["pluginOperationalModeConfig"], file)
@@ -92,16 +92,6 @@ func inStyle(text string, style byte) (written string, ok bool) {
 	default:
 		return yamltext.Scalar(text), utf8.ValidString(text)
 	}
-}
-
-type shownChange struct{ Field, To string }
-
-func changesIn(t *testing.T, stdout string) []shownChange {
-	t.Helper()
-	line, _, _ := strings.Cut(stdout, "\n")
-	var result struct{ Changes []shownChange }
-	require.NoError(t, json.Unmarshal([]byte(line), &result), stdout)
-	return result.Changes
 }
 
 // planInProcess runs headsctl plan on the text of a file.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,70 +84,52 @@ func TestGoldenHelp(t *testing.T) {
 
 // The keys of what is printed as JSON, with their types.
 func TestGoldenJSON(t *testing.T) {
-	t.Parallel()
-	receiver := httptest.NewServer(http.NotFoundHandler())
-	defer receiver.Close()
-	newCalls := func(c *terminal) map[string][][]string {
-		return map[string][][]string{
-			"get":           {{"get", c.ids[0], "-o", "json"}},
-			"diff":          {{"diff", "-f", "demo/environments.yaml", "--env", "staging", "--env", "production", "--json"}},
-			"replay":        {{"replay", "recording.jsonl", "--to", receiver.URL, "--json"}},
-			"test":          {{"test", "two.test.yaml", "--json"}},
-			"plan":          {{"plan", "-f", "demo/heads.yaml", "--json"}},
-			"apply":         {{"apply", "-f", "demo/heads.yaml", "--yes", "--json"}},
-			"convert":       {{"convert", "-f", "demo/ids.csv", "--yes", "--json"}},
-			"doctor":        {{"doctor", "-f", "demo/ids.csv", "-o", "json"}},
-			"webhooks-list": {{"webhooks", "list", c.ids[0], "-o", "json"}},
-			"tools-list":    {{"tools", "list", c.ids[0], "-o", "json"}},
-			"tools-check":   {{"tools", "check", c.ids[0], "-o", "json"}},
-			"addresses-scan": {
-				{"convert", "-f", "demo/ids.csv", "--yes", "--report", "report.json", "--json"},
-				{"addresses", "scan", "--moves", "report.json", "demo/site", "-o", "json"},
-			},
-		}
-	}
 	c := demoIn(t, "demo")
+	receiver := serving(t, http.NotFound)
 	c.write("tool.yaml", "name: hours\ndescription: Tells the hours.\nurl: https://example.com/hours\nparameters:\n  - {name: day, type: string, description: Day.}\n")
 	c.ok("tools", "put", c.ids[0], "-f", "tool.yaml")
 	c.ok("webhooks", "ensure", c.ids[0], "--url", receiver.URL, "--event", "end_conversation")
 	c.write("two.test.yaml", "backend: {url: \""+receiver.URL+"\"}\nheads: [{label: Lobby}]\nscenarios:\n"+
 		"  - {name: passes, steps: [{http: GET /, expect: {status: 404}}]}\n  - {name: fails, steps: [{http: GET /, within: 100ms}]}\n")
-	listen := jsonShape{}
 	l := c.listen("--forward", receiver.URL, "--record", "recording.jsonl", "--json")
-	listen.add(t, l.first)
+	listen := []string{l.first}
 	for path, body := range map[string]string{
 		"/events":      `{"event_type":"start_conversation","head_id":"` + c.ids[0] + `","session_id":"s","timestamp":"2026-08-31 06:56:30"}`,
 		"/tools/hours": `{"day":"Monday","session_metadata":{"session_id":"s","head_id":"` + c.ids[0] + `"}}`,
 		"/other":       "",
 	} {
-		resp, err := http.Post(l.url+path, "application/json", strings.NewReader(body))
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		listen.add(t, l.line(path))
+		l.post(http.StatusNotFound, path, body)
+		listen = append(listen, l.line(path))
 	}
-	compareGolden(t, "json/listen.txt", listen.String())
-	recorded := []string{"demo", "error", "listen"}
-	for _, name := range []string{"get", "doctor", "webhooks-list", "tools-list", "tools-check", "diff", "replay", "test", "plan", "apply", "convert", "addresses-scan"} {
-		shape := jsonShape{}
-		calls := newCalls(c)[name]
-		for i, args := range calls {
-			r := c.run(args...)
-			require.NotEqual(t, exitUsage, r.code, "%v\n%s", args, r.stderr)
-			if name != "addresses-scan" || i == len(calls)-1 {
-				shape.add(t, r.stdout)
-			}
-		}
-		compareGolden(t, "json/"+name+".txt", shape.String())
+	var recorded []string
+	record := func(name, text string) {
+		compareGolden(t, "json/"+name+".txt", shapeOf(t, text))
 		recorded = append(recorded, name)
 	}
-	demo := jsonShape{}
-	var announced json.RawMessage
-	serve(t, &announced, nil, headsctl, "demo", "--dir", filepath.Join(c.dir, "another"), "-o", "json")
-	demo.add(t, string(announced))
-	compareGolden(t, "json/demo.txt", demo.String())
-	failed := jsonShape{}
-	failed.add(t, c.run("get", "li-28379", "-o", "json").stderr)
-	compareGolden(t, "json/error.txt", failed.String())
+	record("listen", strings.Join(listen, "\n"))
+	for _, call := range []struct {
+		name string
+		args []string
+	}{
+		{"get", []string{"get", c.ids[0], "-o", "json"}},
+		{"doctor", []string{"doctor", "-f", "demo/ids.csv", "-o", "json"}},
+		{"webhooks-list", []string{"webhooks", "list", c.ids[0], "-o", "json"}},
+		{"tools-list", []string{"tools", "list", c.ids[0], "-o", "json"}},
+		{"tools-check", []string{"tools", "check", c.ids[0], "-o", "json"}},
+		{"diff", []string{"diff", "-f", "demo/environments.yaml", "--env", "staging", "--env", "production", "--json"}},
+		{"replay", []string{"replay", "recording.jsonl", "--to", receiver.URL, "--json"}},
+		{"test", []string{"test", "two.test.yaml", "--json"}},
+		{"plan", []string{"plan", "-f", "demo/heads.yaml", "--json"}},
+		{"apply", []string{"apply", "-f", "demo/heads.yaml", "--yes", "--json"}},
+		{"convert", []string{"convert", "-f", "demo/ids.csv", "--yes", "--json", "--report", "report.json"}},
+		{"addresses-scan", []string{"addresses", "scan", "--moves", "report.json", "demo/site", "-o", "json"}},
+	} {
+		r := c.run(call.args...)
+		require.NotEqual(t, exitUsage, r.code, "%v\n%s", call.args, r.stderr)
+		record(call.name, r.stdout)
+	}
+	record("demo", serve(t, headsctl, "demo", "--dir", filepath.Join(c.dir, "another"), "-o", "json"))
+	record("error", c.run("get", "li-28379", "-o", "json").stderr)
 
 	for name, command := range allCommands() {
 		if command.Flags().Lookup("json") != nil || command.Flags().Lookup("output") != nil {
@@ -158,58 +139,51 @@ func TestGoldenJSON(t *testing.T) {
 	assertOnly(t, "json", recorded)
 }
 
-// jsonShape is the types that were seen, by path. Elements of lists are one path.
-type jsonShape map[string]map[string]bool
-
-// add adds each of the values in text.
-func (s jsonShape) add(t *testing.T, text string) {
+// shapeOf returns the paths of the JSON values in a text, with the types that were seen.
+// Elements of lists are one path.
+func shapeOf(t *testing.T, text string) string {
 	t.Helper()
-	in := json.NewDecoder(strings.NewReader(text))
-	n := 0
-	for ; in.More(); n++ {
+	shape := map[string]map[string]bool{}
+	var walk func(path string, value any)
+	walk = func(path string, value any) {
+		kind := "null"
+		switch v := value.(type) {
+		case map[string]any:
+			kind = "object"
+			for key, part := range v {
+				walk(path+"."+key, part)
+			}
+		case []any:
+			kind = "list"
+			for _, part := range v {
+				walk(path+"[]", part)
+			}
+		case string:
+			kind = "text"
+		case float64:
+			kind = "number"
+		case bool:
+			kind = "true or false"
+		}
+		if shape[path] == nil {
+			shape[path] = map[string]bool{}
+		}
+		shape[path][kind] = true
+	}
+	for in := json.NewDecoder(strings.NewReader(text)); in.More(); {
 		var value any
 		require.NoError(t, in.Decode(&value), text)
-		s.walk("", value)
+		walk("", value)
 	}
-	require.NotZero(t, n, "nothing was printed")
-}
-
-func (s jsonShape) walk(path string, value any) {
-	kind := "null"
-	switch v := value.(type) {
-	case map[string]any:
-		kind = "object"
-		for key, part := range v {
-			s.walk(path+"."+key, part)
-		}
-	case []any:
-		kind = "list"
-		for _, part := range v {
-			s.walk(path+"[]", part)
-		}
-	case string:
-		kind = "text"
-	case float64:
-		kind = "number"
-	case bool:
-		kind = "true or false"
-	}
-	if s[path] == nil {
-		s[path] = map[string]bool{}
-	}
-	s[path][kind] = true
-}
-
-func (s jsonShape) String() string {
+	require.NotEmpty(t, shape, "nothing was printed")
 	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(s)) {
-		fmt.Fprintf(&b, "%s: %s\n", strings.TrimPrefix(path, "."), strings.Join(slices.Sorted(maps.Keys(s[path])), ", "))
+	for _, path := range slices.Sorted(maps.Keys(shape)) {
+		fmt.Fprintf(&b, "%s: %s\n", strings.TrimPrefix(path, "."), strings.Join(slices.Sorted(maps.Keys(shape[path])), ", "))
 	}
 	return b.String()
 }
 
 func TestGoldenExits(t *testing.T) {
-	t.Parallel()
 	c := demoIn(t, "demo")
 	nobody := newTerminal(t).at("http://127.0.0.1:1", "token")
 	c.ok("convert", c.ids[0], "--yes", "--report", "report.json")

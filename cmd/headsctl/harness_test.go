@@ -7,10 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,9 +59,17 @@ type terminal struct {
 	url   string
 }
 
-// newTerminal has no settings of a service.
+// parallel holds the tests that run beside the others.
+var parallel sync.Map
+
+// newTerminal has no settings of a service. It lets its test run beside the others.
 func newTerminal(t testing.TB) *terminal {
 	t.Helper()
+	if test, ok := t.(*testing.T); ok {
+		if _, again := parallel.LoadOrStore(test, true); !again {
+			test.Parallel()
+		}
+	}
 	state := t.TempDir()
 	return &terminal{t: t, dir: t.TempDir(), state: state, env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + state, "XDG_STATE_HOME=" + state, "NO_PROXY=*", "TERM=xterm",
@@ -65,15 +78,30 @@ func newTerminal(t testing.TB) *terminal {
 
 // at returns a terminal with the settings of a service.
 func (c *terminal) at(url, token string) *terminal {
-	d := *c
+	d := c.with("HEADS_BASE_URL="+url, "HEADS_TOKEN="+token)
 	d.url, d.token = url, token
-	d.env = append(append([]string{}, c.env...), "HEADS_BASE_URL="+url, "HEADS_TOKEN="+token)
-	return &d
+	return d
+}
+
+// behind returns a terminal whose requests reach its service through a proxy.
+func (c *terminal) behind(proxy func(w http.ResponseWriter, r *http.Request, service http.Handler)) *terminal {
+	c.t.Helper()
+	target, err := url.Parse(c.url)
+	require.NoError(c.t, err)
+	service := httputil.NewSingleHostReverseProxy(target)
+	return c.at(serving(c.t, func(w http.ResponseWriter, r *http.Request) { proxy(w, r, service) }).URL, c.token)
+}
+
+// serving starts a server that ends with the test.
+func serving(t testing.TB, answer http.HandlerFunc) *httptest.Server {
+	s := httptest.NewServer(answer)
+	t.Cleanup(s.Close)
+	return s
 }
 
 func (c *terminal) with(env ...string) *terminal {
 	d := *c
-	d.env = append(append([]string{}, c.env...), env...)
+	d.env = slices.Concat(c.env, env)
 	return &d
 }
 
@@ -98,8 +126,7 @@ func (c *terminal) runWith(stdin string, args ...string) result {
 	cmd := c.command(c.t.Context(), args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
-	code := exitCode(c.t, cmd.Run())
-	return result{code, stdout.String(), stderr.String()}
+	return result{exitCode(c.t, cmd.Run()), stdout.String(), stderr.String()}
 }
 
 func exitCode(t testing.TB, err error) int {
@@ -120,11 +147,18 @@ func (c *terminal) ok(args ...string) string {
 	return r.stdout
 }
 
-// fails requires an exit code, and one line on stderr that holds a text.
-func (c *terminal) fails(code int, text string, args ...string) result {
+// ends asserts an exit code.
+func (c *terminal) ends(code int, args ...string) result {
 	c.t.Helper()
 	r := c.run(args...)
 	assert.Equal(c.t, code, r.code, "%v\n%s%s", args, r.stdout, r.stderr)
+	return r
+}
+
+// fails asserts an exit code, and one line on stderr that holds a text.
+func (c *terminal) fails(code int, text string, args ...string) result {
+	c.t.Helper()
+	r := c.ends(code, args...)
 	assert.Contains(c.t, r.stderr, text, "%v", args)
 	assert.Equal(c.t, 1, strings.Count(r.stderr, "\n"), "%v: one line\n%s", args, r.stderr)
 	return r
@@ -145,12 +179,11 @@ func (c *terminal) read(name string) string {
 	return string(text)
 }
 
-// serve starts a program that prints its settings as the first line of stdout,
-// and ends it with the test.
-func serve(t testing.TB, settings any, env []string, program string, args ...string) {
+// serve starts a program that prints its settings as the first line of stdout, which it
+// returns, and ends it with the test.
+func serve(t testing.TB, program string, args ...string) (settings string) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), env...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	stdout, err := cmd.StdoutPipe()
@@ -161,12 +194,12 @@ func serve(t testing.TB, settings any, env []string, program string, args ...str
 		_ = cmd.Process.Kill()
 		_ = ended()
 	})
-	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	settings, err = bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		_ = ended()
 		require.NoError(t, err, log.String())
 	}
-	require.NoError(t, json.Unmarshal(line, settings), "%s", line)
+	return settings
 }
 
 // demo starts headsctl demo, whose files are in the terminal's folder.
@@ -176,15 +209,7 @@ func demo(t testing.TB) *terminal { return demoIn(t, ".") }
 func demoIn(t testing.TB, folder string) *terminal {
 	t.Helper()
 	c := newTerminal(t)
-	var s struct {
-		URL   string   `json:"base_url"`
-		Token string   `json:"token"`
-		Heads []string `json:"heads"`
-	}
-	serve(t, &s, nil, headsctl, "demo", "--dir", filepath.Join(c.dir, folder), "-o", "json")
-	c = c.at(s.URL, s.Token)
-	c.ids = s.Heads
-	return c
+	return c.served(headsctl, "demo", "--dir", filepath.Join(c.dir, folder), "-o", "json")
 }
 
 // emulator starts heads-emulator with a seed.
@@ -193,14 +218,19 @@ func emulator(t testing.TB, seed any, args ...string) *terminal {
 	c := newTerminal(t)
 	text, err := json.Marshal(seed)
 	require.NoError(t, err)
-	var s struct {
-		URL   string   `json:"baseURL"`
-		Token string   `json:"token"`
-		Heads []string `json:"heads"`
-	}
-	args = append([]string{"-addr", "127.0.0.1:0", "-json", "-seed-file", c.write("seed.json", string(text))}, args...)
-	serve(t, &s, nil, emulatorProgram, args...)
-	c = c.at(s.URL, s.Token)
+	return c.served(emulatorProgram, append([]string{"-addr", "127.0.0.1:0", "-json", "-seed-file", c.write("seed.json", string(text))}, args...)...)
+}
+
+// served starts a program that is a service, and returns a terminal with its settings.
+func (c *terminal) served(program string, args ...string) *terminal {
+	c.t.Helper()
+	s := parse[struct {
+		Demo     string `json:"base_url"`
+		Emulator string `json:"baseURL"`
+		Token    string
+		Heads    []string
+	}](c.t, serve(c.t, program, args...))
+	c = c.at(s.Demo+s.Emulator, s.Token) // one of them
 	c.ids = s.Heads
 	return c
 }
@@ -270,7 +300,7 @@ func (s *screen) String() string {
 }
 
 // wait returns when the screen has shown a text.
-func (s *screen) wait(text string) {
+func (s *screen) wait(text string) *screen {
 	s.t.Helper()
 	deadline := time.NewTimer(30 * time.Second)
 	defer deadline.Stop()
@@ -279,17 +309,19 @@ func (s *screen) wait(text string) {
 		case <-s.news:
 		case <-s.done:
 			require.Contains(s.t, s.String(), text)
-			return
+			return s
 		case <-deadline.C:
 			require.Fail(s.t, "the screen never showed "+text, s.String())
 		}
 	}
+	return s
 }
 
-func (s *screen) press(keys string) {
+func (s *screen) press(keys string) *screen {
 	s.t.Helper()
 	_, err := s.tty.WriteString(keys)
 	require.NoError(s.t, err)
+	return s
 }
 
 // end waits for the program and returns its exit code.
@@ -316,6 +348,16 @@ func plain(s *screen) string {
 }
 
 const someID = "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01"
+
+// nobodyReads returns the end of a pipe that is written to.
+func nobodyReads(t *testing.T) *os.File {
+	t.Helper()
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	t.Cleanup(func() { _ = writer.Close() })
+	return writer
+}
 
 // openFull opens a device on which nothing has room.
 func openFull(t *testing.T) *os.File {

@@ -15,7 +15,6 @@ const (
 )
 
 func TestInitJoinsHeadsByTheirLabels(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	c.write("staging.csv", stagingIDs)
 	c.write("production.csv", productionIDs)
@@ -29,11 +28,8 @@ func TestInitJoinsHeadsByTheirLabels(t *testing.T) {
 		assert.Equal(t, name == "production", e.Protect, "the last alone")
 		specs, err := file.Specs(name)
 		require.NoError(t, err)
-		var labels []string
-		for _, s := range specs {
-			labels = append(labels, s.Label)
-		}
-		assert.Equal(t, want, labels)
+		assert.Equal(t, want, []string{specs[0].Label, specs[1].Label})
+		assert.Len(t, specs, 2)
 	}
 	assert.Contains(t, text, "env: HEADS_PRODUCTION_TOKEN")
 	assert.Contains(t, text, "production: null")
@@ -41,7 +37,6 @@ func TestInitJoinsHeadsByTheirLabels(t *testing.T) {
 }
 
 func TestPlanReadsWhatInitWrites(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	c.write("heads.yaml", c.ok("init", "staging=ids.csv"))
 	there := c.with("HEADS_STAGING_BASE_URL="+c.url, "HEADS_STAGING_TOKEN="+c.token)
@@ -57,7 +52,6 @@ func TestPlanReadsWhatInitWrites(t *testing.T) {
 }
 
 func TestInitRefusesWhatItCannotJoin(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	c.write("a.csv", stagingIDs)
 	c.write("nolabel.csv", "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01\n")
@@ -75,7 +69,6 @@ func TestInitRefusesWhatItCannotJoin(t *testing.T) {
 		"wants ENVIRONMENT=IDS":                  {},
 		"none.csv can't be read":                 {"staging=none.csv"},
 	} {
-		r := c.fails(2, says, append([]string{"init"}, args...)...)
-		assert.Empty(t, r.stdout, says)
+		assert.Empty(t, c.fails(2, says, append([]string{"init"}, args...)...).stdout, says)
 	}
 }

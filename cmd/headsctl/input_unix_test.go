@@ -13,7 +13,6 @@ import (
 )
 
 func TestAHeadsFileOfAScenarioIsNoPipe(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	require.NoError(t, syscall.Mkfifo(filepath.Join(c.dir, "pipe"), 0o600))
 	c.write("s.yaml", "backend: {url: \"http://127.0.0.1:1\"}\nheads: {file: pipe}\nscenarios: [{name: a, steps: [{say: Hello}]}]\n")
@@ -21,7 +20,6 @@ func TestAHeadsFileOfAScenarioIsNoPipe(t *testing.T) {
 }
 
 func TestCtrlCEndsAReadOfAnything(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t).at("http://127.0.0.1:1", "token")
 	c.write("body", "{}")
 	pipe := filepath.Join(c.dir, "pipe")
@@ -39,4 +37,12 @@ func TestCtrlCEndsAReadOfAnything(t *testing.T) {
 		assert.Equal(t, exitInterrupted, exitCode(t, cmd.Wait()), "%v", args)
 		require.NoError(t, writer.Close())
 	}
+	cmd := c.command(t.Context(), "plan", "-f", "-")
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = stdin.Write(make([]byte, 1<<18)) // more than a pipe holds, so that some of it was read
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	assert.Equal(t, exitInterrupted, exitCode(t, cmd.Wait()))
 }

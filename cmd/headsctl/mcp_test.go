@@ -3,17 +3,14 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -85,7 +82,6 @@ func (m *mcpClient) tools() map[string]*mcp.Tool {
 }
 
 func TestMCPReadsWithoutTheFlag(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	m := c.mcp()
 	tools := m.tools()
@@ -95,23 +91,21 @@ func TestMCPReadsWithoutTheFlag(t *testing.T) {
 			assert.True(t, tools[name].Annotations.ReadOnlyHint, name)
 		}
 	}
-	for _, name := range []string{"heads_apply", "heads_convert"} {
-		_, err := m.session.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: object{"ids": c.ids[:1]}})
-		assert.ErrorContains(t, err, name, "refused")
-	}
-	assert.Contains(t, c.ok("get", c.ids[0]), "MODE            legacy")
 	tools = c.mcp("--allow-writes").tools()
 	assert.Equal(t, "array", tools["heads_convert"].InputSchema.(object)["properties"].(object)["ids"].(object)["type"])
 	assert.Len(t, tools, 7)
-	assert.False(t, tools["heads_apply"].Annotations.ReadOnlyHint)
-	assert.False(t, tools["heads_convert"].Annotations.ReadOnlyHint)
+	for _, name := range []string{"heads_apply", "heads_convert"} {
+		_, err := m.session.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: object{"ids": c.ids[:1]}})
+		assert.ErrorContains(t, err, name, "refused")
+		assert.False(t, tools[name].Annotations.ReadOnlyHint)
+	}
+	assert.Contains(t, c.ok("get", c.ids[0]), "MODE            legacy")
 }
 
 func TestMCPRepliesAsTheTerminalDoes(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	c.ok("webhooks", "ensure", c.ids[0], "--url", "https://a.example.com/events", "--event", "end_conversation")
-	m := c.mcp()
+	m := c.mcp("--debug")
 	assert.Equal(t, parse[object](t, c.ok("get", c.ids[0], "-o", "json")), m.ok("heads_get", object{"id": c.ids[0]}))
 	for tool, args := range map[string][]string{"heads_examine": {"doctor"}, "tools_check": {"tools", "check"}, "webhooks_list": {"webhooks", "list"}} {
 		for _, id := range []string{c.ids[0], c.ids[12], c.ids[22]} {
@@ -126,25 +120,25 @@ func TestMCPRepliesAsTheTerminalDoes(t *testing.T) {
 		assert.Equal(t, `the arguments can't be read: unknown field "ids"`, m.fails(tool, object{"id": c.ids[0], "ids": 1}))
 	}
 	assert.Contains(t, m.fails("heads_get", object{"id": someID}), "check the id and HEADS_BASE_URL", "the remedy")
+	assert.NoError(t, m.session.Close(), "exit code 0")
+	assert.Contains(t, m.stderr.String(), "debug: GET /head/{id} 200 in ")
 }
 
 func TestMCPPlansTheTextOfASpec(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	m := c.mcp()
 	reply := m.ok("heads_plan", object{"spec": "heads: [{id: " + c.ids[0] + ", set: {greetings: Hi}}, {id: " + c.ids[1] + "}]"})
 	items := reply["items"].([]any)
 	require.Len(t, items, 2)
-	first := items[0].(object)
-	assert.Equal(t, []any{c.ids[0], "pending"}, []any{first["head_id"], first["outcome"]})
-	assert.Equal(t, "Hi", first["changes"].([]any)[0].(object)["to"])
-	assert.Equal(t, []any{1., 1.}, []any{reply["counts"].(object)["pending"], reply["counts"].(object)["unchanged"]})
+	assert.Subset(t, items[0], object{"head_id": c.ids[0], "outcome": "pending"})
+	assert.Equal(t, "Hi", items[0].(object)["changes"].([]any)[0].(object)["to"])
+	assert.Subset(t, reply["counts"], object{"pending": 1., "unchanged": 1.})
 	assert.Contains(t, m.fails("heads_plan", object{"spec": "heads:\n  - id: " + c.ids[0] + "\n    wet: {}\n"}), `spec:3:5: unknown key "wet"`)
 	assert.Contains(t, m.fails("heads_plan", object{"spec": ""}), "there are no heads")
+	assert.Contains(t, m.fails("heads_plan", object{"spec": "environments: {a: {base_url: 'https://a.example.com'}}\nheads: [{id: {a: " + c.ids[0] + "}}]"}), "spec has environments")
 }
 
 func TestMCPReadsNoFiles(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	path := c.write("canary.txt", "canary-file")
 	m := c.mcp("--allow-writes")
@@ -163,7 +157,6 @@ func TestMCPReadsNoFiles(t *testing.T) {
 }
 
 func TestMCPConvertsWhatWasConfirmed(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	m := c.mcp("--allow-writes")
 	ids := []string{c.ids[0], c.ids[12], c.ids[17]} // legacy, streaming, two_loops
@@ -178,7 +171,7 @@ func TestMCPConvertsWhatWasConfirmed(t *testing.T) {
 
 	done := m.ok("heads_convert", object{"ids": ids, "confirm": dry["confirm"]})
 	assert.NotContains(t, done, "confirm")
-	assert.EqualValues(t, 1, done["counts"].(object)["changed"])
+	assert.Equal(t, 1., done["counts"].(object)["changed"])
 	items := done["items"].([]any)
 	require.Len(t, items, 3)
 	assert.Equal(t, "changed", items[0].(object)["outcome"])
@@ -189,95 +182,88 @@ func TestMCPConvertsWhatWasConfirmed(t *testing.T) {
 	again := parse[object](t, m.fails("heads_convert", object{"ids": ids, "confirm": dry["confirm"]}))
 	assert.Contains(t, again["error"], "nothing was done")
 	assert.Empty(t, again["changes"])
-	assert.NotEqual(t, dry["confirm"], again["confirm"])
-	assert.Contains(t, m.fails("heads_convert", object{"ids": []string{}}), "there are no ids")
-	assert.Contains(t, m.fails("heads_convert", object{"ids": []string{"x", c.ids[1]}}), `"x" is not the id of a head`)
-	assert.Contains(t, m.fails("heads_convert", object{"ids": c.ids[1]}), "the argument ids holds a value of type string; want a list of strings")
-	assert.Contains(t, m.fails("heads_convert", object{"ids": ids, "voice": "azure"}), "PROVIDER/ID")
-}
-
-func TestMCPConfirmsOneSpecAlone(t *testing.T) {
-	t.Parallel()
-	c := demo(t)
-	m := c.mcp("--allow-writes")
-	spec := func(key string) string {
-		return "heads: [{id: " + c.ids[0] + ", set: {voiceflowApiKey: " + key + "}}]"
+	for want, arguments := range map[string]object{
+		"there are no ids": {"ids": []string{}}, `"x" is not the id of a head`: {"ids": []string{"x", c.ids[1]}}, "PROVIDER/ID": {"ids": ids, "voice": "azure"},
+		"the argument ids holds a value of type string; want a list of strings": {"ids": c.ids[1]},
+	} {
+		assert.Contains(t, m.fails("heads_convert", arguments), want)
 	}
-	confirm := m.ok("heads_apply", object{"spec": spec("first")})["confirm"]
-	other := parse[object](t, m.fails("heads_apply", object{"spec": spec("second"), "confirm": confirm}))
-	assert.NotEqual(t, confirm, other["confirm"], "the changes look the same, since keys are masked")
-	assert.EqualValues(t, 1, m.ok("heads_apply", object{"spec": spec("first"), "confirm": confirm})["counts"].(object)["changed"])
-	assert.Contains(t, c.ok("get", c.ids[0], "--raw", "--show-secrets"), `"first"`)
 }
 
+// Two plans may look the same, since keys and tokens are masked and long texts are cut.
 func TestMCPRefusesAConfirmationThatNoLongerHolds(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
-	m := c.mcp("--allow-writes")
-	spec := object{"spec": "heads: [{id: " + c.ids[0] + ", set: {greetings: Hi, name: Foyer}}]"}
-	confirm := m.ok("heads_apply", spec)["confirm"]
-	c.ok("set", c.ids[0], "greetings=Bonjour")
-	spec["confirm"] = confirm
-	fresh := parse[object](t, m.fails("heads_apply", spec))
-	assert.Contains(t, fresh["changes"], object{"head_id": c.ids[0], "label": "Lobby", "field": "greetings", "from": "Bonjour", "to": "Hi"})
-	assert.Contains(t, c.ok("get", c.ids[0]), "NAME            Lobby", "nothing was done")
-	spec["confirm"] = fresh["confirm"]
-	assert.EqualValues(t, 1, m.ok("heads_apply", spec)["counts"].(object)["changed"])
-	assert.Contains(t, c.ok("get", c.ids[0]), "NAME            Foyer")
+	id := c.ids[0]
+	hook := func(token string) []string {
+		return []string{"webhooks", "ensure", id, "--url", "https://a.example.com/" + token + strings.Repeat("0", 16), "--event", "end_conversation"}
+	}
+	hooks := func() []object {
+		return parse[[]object](t, c.ok("webhooks", "list", id, "-o", "json", "--show-secrets"))
+	}
+	replaceHook := func() {
+		c.ok("webhooks", "delete", fmt.Sprint(hooks()[0]["id"]))
+		c.ok(hook("other")...)
+	}
+	c.ok("set", id, "promptConfig.system_prompt="+longPrompt("Old."))
+	c.ok(hook("first")...)
+	m, other := c.mcp("--allow-writes"), c.mcp("--allow-writes")
+	for name, row := range map[string]struct {
+		entry, then string // the entry may become another
+		meanwhile   func()
+		same        bool // to look at
+		done        string
+	}{
+		"another key":     {"set: {voiceflowApiKey: first}", "set: {voiceflowApiKey: second}", func() {}, true, `"voiceflowApiKey":"second"`},
+		"another text":    {"set: {greetings: Hi, name: Foyer}", "", func() { c.ok("set", id, "greetings=Bonjour") }, false, `"name":"Foyer"`},
+		"end of a text":   {"set: {promptConfig: {system_prompt: New.}}", "", func() { c.ok("set", id, "promptConfig.system_prompt="+longPrompt("Not.")) }, true, "New."},
+		"another webhook": {"webhooks: [], prune_webhooks: true", "", replaceHook, true, ""},
+	} {
+		spec := object{"spec": "heads: [{id: " + id + ", " + row.entry + "}]"}
+		dry := m.ok("heads_apply", spec)
+		assert.NotEqual(t, dry["confirm"], other.ok("heads_apply", spec)["confirm"], "another process has another key")
+		row.meanwhile()
+		before := c.ok("get", id, "--raw", "--show-secrets") + fmt.Sprint(hooks())
+		spec = object{"spec": "heads: [{id: " + id + ", " + cmp.Or(row.then, row.entry) + "}]", "confirm": dry["confirm"]}
+		fresh := parse[object](t, m.fails("heads_apply", spec))
+		assert.Contains(t, fresh["error"], "nothing was done", name)
+		assert.Equal(t, before, c.ok("get", id, "--raw", "--show-secrets")+fmt.Sprint(hooks()), name)
+		assert.NotEqual(t, dry["confirm"], fresh["confirm"], name)
+		assert.Equal(t, row.same, assert.ObjectsAreEqual(dry["changes"], fresh["changes"]), name)
+		if !row.same {
+			assert.Contains(t, fresh["changes"], object{"head_id": id, "label": "Lobby", "field": "greetings", "from": "Bonjour", "to": "Hi"})
+		}
+		spec["confirm"] = fresh["confirm"]
+		assert.Equal(t, 1., m.ok("heads_apply", spec)["counts"].(object)["changed"], name)
+		assert.Contains(t, c.ok("get", id, "--raw", "--show-secrets"), row.done, name)
+	}
+	assert.Empty(t, hooks())
 }
 
 // A head whose reading fails has no changes that anybody saw.
 func TestMCPChangesNoHeadThatTheDryRunCouldNotRead(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
-	target, err := url.Parse(c.url)
-	require.NoError(t, err)
-	var mu sync.Mutex
-	reads := 0
-	forward := httputil.NewSingleHostReverseProxy(target)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		hidden := false
-		if strings.HasSuffix(r.URL.Path, "/head/"+c.ids[1]) {
-			reads++
-			hidden = reads <= 2 // by the dry run, and by the check of its confirmation
-		}
-		mu.Unlock()
-		if hidden {
+	var reads atomic.Int64
+	m := c.behind(func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "/head/"+c.ids[1]) && reads.Add(1) <= 2 { // by the dry run, and by the check of its confirmation
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		forward.ServeHTTP(w, r)
-	}))
-	defer proxy.Close()
-	m := c.at(proxy.URL, c.token).mcp("--allow-writes")
+		service.ServeHTTP(w, r)
+	}).mcp("--allow-writes")
 	ids := []string{c.ids[0], c.ids[1]}
 	dry := m.ok("heads_convert", object{"ids": ids})
-	assert.EqualValues(t, 1, dry["counts"].(object)["failed"])
+	assert.Equal(t, 1., dry["counts"].(object)["failed"])
 	done := parse[object](t, m.fails("heads_convert", object{"ids": ids, "confirm": dry["confirm"]}))
-	assert.Equal(t, []any{1., 1.}, []any{done["counts"].(object)["changed"], done["counts"].(object)["failed"]})
+	assert.Subset(t, done["counts"], object{"changed": 1., "failed": 1.})
 	assert.Contains(t, c.ok("get", c.ids[1]), "MODE            legacy")
 }
 
-func TestMCPEndsWith0AtEOF(t *testing.T) {
-	t.Parallel()
-	c := demo(t)
-	r := c.run("mcp", "--debug")
-	assert.Equal(t, result{}, r, "nothing but the protocol")
-	m := c.mcp("--debug")
-	m.ok("heads_get", object{"id": c.ids[0]})
-	assert.NoError(t, m.session.Close(), "exit code 0")
-	assert.Contains(t, m.stderr.String(), "debug: GET /head/{id} 200 in ")
-}
-
 func TestMCPInterruptedEndsItsCallsAndThen130(t *testing.T) {
-	t.Parallel()
 	arrived := make(chan struct{}, 1)
-	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	silent := serving(t, func(_ http.ResponseWriter, r *http.Request) {
 		arrived <- struct{}{}
 		<-r.Context().Done()
-	}))
-	defer silent.Close()
+	})
 	m := newTerminal(t).at(silent.URL, "token").mcp()
 	called := make(chan struct{})
 	go func() {
@@ -292,24 +278,17 @@ func TestMCPInterruptedEndsItsCallsAndThen130(t *testing.T) {
 }
 
 func TestMCPFinishesAHeadThatHasBegunAtEOF(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
-	target, err := url.Parse(c.url)
-	require.NoError(t, err)
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
-	forward := httputil.NewSingleHostReverseProxy(target)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	cmd := c.behind(func(w http.ResponseWriter, r *http.Request, service http.Handler) {
 		if r.Method == http.MethodPut {
 			arrived <- struct{}{}
 			<-release
 		}
-		forward.ServeHTTP(w, r)
-	}))
-	defer proxy.Close()
-	at := c.at(proxy.URL, c.token)
+		service.ServeHTTP(w, r)
+	}).command(t.Context(), "mcp", "--allow-writes")
 	spec := "heads: [{id: " + c.ids[0] + ", set: {name: Foyer}, streaming: true, delivery: true, " +
 		"webhooks: [{url: 'https://a.example.com/events', events: [end_conversation]}]}]"
-	cmd := at.command(t.Context(), "mcp", "--allow-writes")
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
@@ -360,7 +339,6 @@ func session(t *testing.T, calls ...object) string {
 }
 
 func TestMCPAnswersEveryCallBeforeItEnds(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	calls := getCalls(c.ids)
 	r := c.runWith(session(t, calls...), "mcp")
@@ -386,50 +364,35 @@ func getCalls(ids []string) (calls []object) {
 }
 
 func TestMCPEndsWith1IfStdoutCantBeWritten(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
-	reader, writer, err := os.Pipe()
-	require.NoError(t, err)
-	require.NoError(t, reader.Close())
-	defer func() { _ = writer.Close() }()
 	cmd := c.command(t.Context(), "mcp")
 	var stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(session(t, getCalls(c.ids)...)), writer, &stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(session(t, getCalls(c.ids)...)), nobodyReads(t), &stderr
 	assert.Equal(t, 1, exitCode(t, cmd.Run()))
 	assert.Contains(t, stderr.String(), "error: the session broke off: write ")
 }
 
-func TestMCPRefusesWhatIsNoMCP(t *testing.T) {
-	t.Parallel()
-	r := demo(t).runWith("garbage\n", "mcp")
+func TestMCPWantsAClientAndSettings(t *testing.T) {
+	c := newTerminal(t).at("http://127.0.0.1:1", "token")
+	assert.Equal(t, result{}, c.run("mcp", "--debug"), "nothing but the protocol, and 0 at the end of the input")
+	r := c.runWith("garbage\n", "mcp")
 	assert.Equal(t, 1, r.code)
 	assert.Empty(t, r.stdout)
 	assert.Contains(t, r.stderr, "wants an MCP client on stdin and stdout")
-}
-
-func TestMCPNeedsSettings(t *testing.T) {
-	t.Parallel()
-	newTerminal(t).at("", "token").fails(2, "HEADS_BASE_URL", "mcp")
-	demo(t).fails(2, "no arguments", "mcp", "x")
+	c.at("", "token").fails(2, "HEADS_BASE_URL", "mcp")
+	c.fails(2, "no arguments", "mcp", "x")
 }
 
 func TestNoMCPReplyShowsASecret(t *testing.T) {
-	t.Parallel()
 	c := secretive(t)
 	sharedKey := parse[[]object](t, c.ok("webhooks", "list", someID, "-o", "json", "--show-secrets"))[0]["sharedKey"].(string)
 	secrets := []string{accessKey, dialogKey, orgKey, providerKey, pathToken, queryToken, toolKey, sharedKey, c.token}
-	spec := "heads:\n  - id: " + someID + "\n    set: {voiceflowApiKey: " + dialogKey + "2, fileUrl: 'https://x.example.com/?" + queryToken + "', name: Bob}\n" +
-		"    webhooks: [{url: 'https://b.example.com/" + pathToken + "2?k=" + queryToken + "', events: [end_conversation]}]\n" +
-		"    tools: [{name: other, description: y, url: 'https://b.example.com/" + pathToken + "3/other', parameters: []}]\n"
-	bad := "heads:\n  - id: " + someID + "\n    set: {voiceflowApiKey: [\"" + dialogKey + "\"]}\n"
 	m := c.with("HEADS_STREAM_URL=https://stream.example.test").mcp("--allow-writes", "--debug")
 	replies := map[string]string{}
 	call := func(name, tool string, arguments object) object {
 		text, isError := m.call(tool, arguments)
 		replies[name] = text
-		for _, secret := range secrets {
-			assert.NotContains(t, text, secret, name)
-		}
+		assertNone(t, text, secrets, name)
 		if isError {
 			return nil
 		}
@@ -441,12 +404,13 @@ func TestNoMCPReplyShowsASecret(t *testing.T) {
 		call(tool+" with a wrong type", tool, object{"id": object{"k": c.token}})
 		call(tool+" with an unknown argument", tool, object{"id": someID, "k": c.token})
 	}
-	assert.NotNil(t, call("plan", "heads_plan", object{"spec": spec}), replies["plan"])
-	call("bad plan", "heads_plan", object{"spec": bad})
-	call("plan that is no text", "heads_plan", object{"spec": object{"token": c.token, "key": dialogKey}})
-	call("plan that is no YAML", "heads_plan", object{"spec": "heads: [" + dialogKey})
-	call("plan that is one text", "heads_plan", object{"spec": dialogKey})
-	writes := []object{{"spec": spec}, {"ids": []string{someID}}}
+	assert.NotNil(t, call("plan", "heads_plan", object{"spec": changesEverything}), replies["plan"])
+	for _, bad := range []any{
+		"heads:\n  - id: " + someID + "\n    set: {voiceflowApiKey: [\"" + dialogKey + "\"]}\n", object{"token": c.token, "key": dialogKey}, "heads: [" + dialogKey, dialogKey,
+	} {
+		call("bad plan", "heads_plan", object{"spec": bad})
+	}
+	writes := []object{{"spec": changesEverything}, {"ids": []string{someID}}}
 	for i, tool := range []string{"heads_apply", "heads_convert"} {
 		arguments := writes[i]
 		dry := call(tool, tool, arguments)
@@ -457,76 +421,25 @@ func TestNoMCPReplyShowsASecret(t *testing.T) {
 		assert.NotNil(t, call(tool+" confirmed", tool, arguments), replies[tool+" confirmed"])
 	}
 	require.NoError(t, m.session.Close())
-	for _, secret := range secrets {
-		assert.NotContains(t, m.stderr.String(), secret)
-	}
-}
-
-func TestMCPConfirmsWhatThePlanDoesNotShow(t *testing.T) {
-	t.Parallel()
-	c := emulator(t, legacyHeads(1))
-	m := c.mcp("--allow-writes")
-	hook := func(token string) string { return "https://a.example.com/" + token + strings.Repeat("0", 16) }
-	list := func() []object {
-		return parse[[]object](t, c.ok("webhooks", "list", c.ids[0], "-o", "json", "--show-secrets"))
-	}
-	for range 100 {
-		c.ok("set", c.ids[0], "promptConfig.system_prompt="+longPrompt("Old."))
-		prompt := object{"spec": "heads: [{id: " + c.ids[0] + ", set: {promptConfig: {system_prompt: New.}}}]"}
-		dry := m.ok("heads_apply", prompt)
-		c.ok("set", c.ids[0], "promptConfig.system_prompt="+longPrompt("Not."))
-		prompt["confirm"] = dry["confirm"]
-		fresh := parse[object](t, m.fails("heads_apply", prompt))
-		require.Contains(t, fresh["error"], "nothing was done")
-		require.NotEqual(t, dry["confirm"], fresh["confirm"])
-	}
-	c.ok("webhooks", "ensure", c.ids[0], "--url", hook("first"), "--event", "end_conversation")
-	spec := object{"spec": "heads: [{id: " + c.ids[0] + ", webhooks: [], prune_webhooks: true}]"}
-	dry := m.ok("heads_apply", spec)
-	c.ok("webhooks", "delete", fmt.Sprint(list()[0]["id"]))
-	c.ok("webhooks", "ensure", c.ids[0], "--url", hook("other"), "--event", "end_conversation")
-	spec["confirm"] = dry["confirm"]
-	fresh := parse[object](t, m.fails("heads_apply", spec))
-	assert.Equal(t, dry["changes"], fresh["changes"], "both look the same, since tokens are masked")
-	require.Len(t, list(), 1)
-	assert.Equal(t, hook("other"), list()[0]["webhookUrl"], "it is there")
-
-	again := c.mcp("--allow-writes")
-	assert.NotEqual(t, fresh["confirm"], again.ok("heads_apply", object{"spec": spec["spec"]})["confirm"], "another process has another key")
-	spec["confirm"] = fresh["confirm"]
-	assert.EqualValues(t, 1, m.ok("heads_apply", spec)["counts"].(object)["changed"])
-	assert.Empty(t, list())
+	assertNone(t, m.stderr.String(), secrets)
 }
 
 // Between the check of a confirmation and the first change the head is read once
 // more.
 func TestMCPComparesEachHeadBeforeItsFirstChange(t *testing.T) {
-	t.Parallel()
 	c := emulator(t, legacyHeads(1))
-	target, err := url.Parse(c.url)
-	require.NoError(t, err)
 	var reads atomic.Int64
-	forward := httputil.NewSingleHostReverseProxy(target)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	m := c.behind(func(w http.ResponseWriter, r *http.Request, service http.Handler) {
 		if r.Method == http.MethodGet && reads.Add(1) == 3 { // the dry run, the check, and then
-			assert.Equal(t, 0, c.run("set", c.ids[0], "greetings=Bonjour").code)
+			c.ends(0, "set", c.ids[0], "greetings=Bonjour")
 		}
-		forward.ServeHTTP(w, r)
-	}))
-	defer proxy.Close()
-	m := c.at(proxy.URL, c.token).mcp("--allow-writes")
+		service.ServeHTTP(w, r)
+	}).mcp("--allow-writes")
 	spec := object{"spec": "heads: [{id: " + c.ids[0] + ", set: {greetings: Hi}}]"}
 	spec["confirm"] = m.ok("heads_apply", spec)["confirm"]
 	reply := parse[object](t, m.fails("heads_apply", spec))
-	assert.EqualValues(t, 1, reply["counts"].(object)["pending"])
+	assert.Equal(t, 1., reply["counts"].(object)["pending"])
 	assert.Contains(t, fmt.Sprint(reply["items"]), "no longer as it was planned for")
 	assert.Contains(t, fmt.Sprint(reply["items"]), "from:Bonjour")
 	assert.Equal(t, "Bonjour", parse[object](t, c.ok("get", c.ids[0], "-o", "json"))["greetings"])
-}
-
-func TestMCPHasTheSettingsOfOneEnvironment(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 1)
-	m := w.at(w.staging.url, w.staging.token).mcp()
-	assert.Contains(t, m.fails("heads_plan", object{"spec": strings.ReplaceAll(w.file(), "{file: \"prompts/${env}.txt\"}", "x")}), "spec has environments")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
@@ -75,7 +73,6 @@ func replying(w http.ResponseWriter, _ seenRequest) {
 }
 
 func TestReplaySendsTheSameBytesInOrder(t *testing.T) {
-	t.Parallel()
 	b := newBackEnd(t, func(w http.ResponseWriter, r seenRequest) {
 		if strings.Contains(r.body, "timeout_conversation") {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -84,33 +81,29 @@ func TestReplaySendsTheSameBytesInOrder(t *testing.T) {
 		replying(w, r)
 	})
 	c := newTerminal(t).with("HEADS_PATH_TOKEN=the token/1")
-	lines := []recorded{
+	entries := []recorded{
 		recordedEvent("a", "start_conversation", "h1", "s1", 503), recordedCall("b", "order_status", "h1", "s1", `{"message":"x"}`),
 		recordedEvent("c", "timeout_conversation", "h2", "s2", 200),
 	}
-	lines[1].path = "/tools/[redacted]/order_status?k=[redacted]&%41"
-	c.recording("r.jsonl", lines[0], lines[1], lines[2])
-	r := c.run("replay", "r.jsonl", "--to", b.URL+"/base/")
-	assert.Equal(t, 1, r.code)
+	entries[1].path = "/tools/[redacted]/order_status?k=[redacted]&%41"
+	c.recording("r.jsonl", entries[0], entries[1], entries[2])
+	r := c.ends(1, "replay", "r.jsonl", "--to", b.URL+"/base/")
 	assert.Equal(t, `accepted event start_conversation h1 s1 → 200 (recorded 503)
 accepted tool order_status h1 s1 → 200 (recorded 200)
 refused event timeout_conversation h2 s2 → 503 (recorded 200)
 2 accepted, 1 refused
 `, r.stdout)
 	require.Len(t, b.requests(), 3)
-	for i, want := range lines {
+	for i, want := range entries {
 		got := b.requests()[i]
-		assert.Equal(t, want.body, got.body)
-		assert.Equal(t, want.signature, got.header.Get(heads.SignatureHeader))
-		assert.Equal(t, "application/json", got.header.Get("Content-Type"))
+		assert.Equal(t, []string{want.body, want.signature, "application/json"}, []string{got.body, got.header.Get(heads.SignatureHeader), got.header.Get("Content-Type")})
 		assert.Empty(t, got.header.Values("User-Agent"), "none was recorded")
 	}
 	assert.Equal(t, "/base/events", b.requests()[0].path)
 	assert.Equal(t, "/base/tools/the%20token%2F1/order_status?k=the+token%2F1&%41", b.requests()[1].path)
 
-	r = c.run("replay", "r.jsonl", "--to", b.URL, "--json", "--only", "h1")
-	assert.Equal(t, 0, r.code)
-	out := strings.Split(strings.TrimSpace(r.stdout), "\n")
+	r = c.ends(0, "replay", "r.jsonl", "--to", b.URL, "--json", "--only", "h1")
+	out := lines(r.stdout)
 	require.Len(t, out, 3)
 	line := parse[object](t, out[0])
 	delete(line, "duration_ms")
@@ -121,13 +114,10 @@ refused event timeout_conversation h2 s2 → 503 (recorded 200)
 }
 
 func TestReplaySendsWhatIsNamed(t *testing.T) {
-	t.Parallel()
 	b := newBackEnd(t, replying)
 	c := newTerminal(t)
-	acked := recordedEvent("d", "end_conversation", "h2", "s3", 200)
-	acked.acked = true
-	kept := recordedEvent("e", "end_conversation", "h2", "s4", 200)
-	kept.acked = true
+	acked, kept := recordedEvent("d", "end_conversation", "h2", "s3", 200), recordedEvent("e", "end_conversation", "h2", "s4", 200)
+	acked.acked, kept.acked = true, true
 	redelivered := recordedEvent("f", "inactivity_warning", "h3", "s5", 503)
 	lost := recordedEvent("h", "inactivity_warning", "h3", "s6", 500)
 	again, lostAgain := redelivered, lost
@@ -135,32 +125,19 @@ func TestReplaySendsWhatIsNamed(t *testing.T) {
 	c.write("r.jsonl", recordingHeader+recordedEvent("a", "start_conversation", "h1", "s1", 200).String()+recordedCall("b", "order_status", "h1", "s2", `{"message":"x"}`).String()+
 		acked.String()+kept.String()+`{"type":"outcome","entry":"d","delivered":true,"attempts":1,"status":200,"at":"2026-08-31T06:56:30Z"}`+"\n"+
 		redelivered.String()+again.String()+lost.String()+lostAgain.String())
-	for name, row := range map[string]struct {
-		only []string
-		want string
-	}{
-		"event type":  {[]string{"start_conversation"}, "a"},
-		"tool":        {[]string{"order_status"}, "b"},
-		"head":        {[]string{"h2"}, "de"},
-		"session":     {[]string{"s1"}, "a"},
-		"several":     {[]string{"s3", "order_status"}, "bd"},
-		"undelivered": {[]string{"undelivered"}, "eh"},
-		"with others": {[]string{"undelivered", "s1"}, "aeh"},
-		"all":         {nil, "abdefghi"},
+	for only, want := range map[string]string{
+		"start_conversation": "a", "order_status": "b", "h2": "de", "s1": "a", "s3 order_status": "bd", "undelivered": "eh", "undelivered s1": "aeh", "": "abdefghi",
 	} {
-		t.Run(name, func(t *testing.T) {
-			args := []string{"replay", "r.jsonl", "--to", b.URL, "--json"}
-			for _, word := range row.only {
-				args = append(args, "--only", word)
+		args, sent := []string{"replay", "r.jsonl", "--to", b.URL, "--json"}, ""
+		for _, word := range strings.Fields(only) {
+			args = append(args, "--only", word)
+		}
+		for line := range strings.Lines(c.ok(args...)) {
+			if id, ok := parse[object](t, line)["id"].(string); ok {
+				sent += id
 			}
-			sent := ""
-			for line := range strings.Lines(c.ok(args...)) {
-				if id, ok := parse[object](t, line)["id"].(string); ok {
-					sent += id
-				}
-			}
-			assert.Equal(t, row.want, sent)
-		})
+		}
+		assert.Equal(t, want, sent, only)
 	}
 	before := len(b.requests())
 	c.fails(2, "has nothing of --only s9", "replay", "r.jsonl", "--to", b.URL, "--only", "s9")
@@ -169,40 +146,32 @@ func TestReplaySendsWhatIsNamed(t *testing.T) {
 
 // A reply that a head can't use is refused, whatever its status.
 func TestReplayRefusesToolRepliesThatBreakTheContract(t *testing.T) {
-	t.Parallel()
-	replies := []struct{ contentType, body, problem string }{
-		{"text/plain", `{"message":"x"}`, "content type"},
-		{"application/json", `[]`, "not a JSON object"},
-		{"application/json", `{"result":"x"}`, "no message"},
-		{"application/json", `{"message":7}`, "not a string"},
-	}
-	n := 0
+	replies := make(chan [3]string, 1)
 	b := newBackEnd(t, func(w http.ResponseWriter, _ seenRequest) {
-		w.Header().Set("Content-Type", replies[n].contentType)
-		_, _ = io.WriteString(w, replies[n].body)
-		n++
+		reply := <-replies
+		w.Header().Set("Content-Type", reply[0])
+		_, _ = io.WriteString(w, reply[1])
 	})
 	c := newTerminal(t)
 	c.recording("r.jsonl", recordedCall("a", "order_status", "h1", "s1", `{"message":"x"}`))
-	for _, reply := range replies {
-		r := c.run("replay", "r.jsonl", "--to", b.URL)
-		assert.Equal(t, 1, r.code)
-		assert.Regexp(t, `^refused tool order_status h1 s1 → 200 \(recorded 200; .*`+reply.problem, r.stdout)
+	for _, reply := range [][3]string{
+		{"text/plain", `{"message":"x"}`, "content type"}, {"application/json", `[]`, "not a JSON object"},
+		{"application/json", `{"result":"x"}`, "no message"}, {"application/json", `{"message":7}`, "not a string"},
+	} {
+		replies <- reply
+		assert.Regexp(t, `^refused tool order_status h1 s1 → 200 \(recorded 200; .*`+reply[2], c.ends(1, "replay", "r.jsonl", "--to", b.URL).stdout)
 	}
 	b.Close()
-	r := c.run("replay", "r.jsonl", "--to", b.URL)
-	assert.Contains(t, r.stdout, "refused tool order_status h1 s1 → no connection (recorded 200)\n")
+	assert.Contains(t, c.ends(1, "replay", "r.jsonl", "--to", b.URL).stdout, "refused tool order_status h1 s1 → no connection (recorded 200)\n")
 }
 
 func TestReplayNamesAndLeavesOutBadLines(t *testing.T) {
-	t.Parallel()
 	b := newBackEnd(t, replying)
 	c := newTerminal(t)
 	good := recordedEvent("a", "start_conversation", "h1", "s1", 200).String()
 	c.write("r.jsonl", recordingHeader+good+good+"{]\n"+`{"type":"other"}`+"\n"+`{"type":"event","id":"b","headers":{"Cookie":"canary"}}`+"\n"+
 		`{"type":"outcome","entry":"zzz"}`+"\n"+`{"type":"event","id":7}`+"\n")
-	r := c.run("replay", "r.jsonl", "--to", b.URL)
-	assert.Equal(t, 0, r.code)
+	r := c.ends(0, "replay", "r.jsonl", "--to", b.URL)
 	for _, want := range []string{
 		"r.jsonl:3: the line has the id of line 2", "r.jsonl:4: the line is not a JSON object", `r.jsonl:5: the line has the type "other"`,
 		"r.jsonl:6: the line has no at", "r.jsonl:6: the line has the path", "r.jsonl:6: the line wants one of body", "r.jsonl:6: the line has no event",
@@ -220,34 +189,27 @@ func TestReplayNamesAndLeavesOutBadLines(t *testing.T) {
 	assert.Contains(t, r.stderr, "many.jsonl:23: 30 faults more\n")
 
 	c.write("cut.jsonl", recordingHeader+good+good[:len(good)/2])
-	r = c.run("replay", "cut.jsonl", "--to", b.URL)
-	assert.Equal(t, 0, r.code)
+	r = c.ends(0, "replay", "cut.jsonl", "--to", b.URL)
 	assert.Contains(t, r.stderr, "cut.jsonl:3: the last line was not written to its end and is ignored\n")
 	assert.Len(t, b.requests(), 3)
 	c.write("whole.jsonl", recordingHeader+strings.TrimSpace(good))
 	assert.Contains(t, c.ok("replay", "whole.jsonl", "--to", b.URL), "1 accepted, 0 refused")
 
-	escaping := recordedEvent("a", "start_conversation", "h1", "s1", 200)
-	escaping.path = "@192.0.2.1/"
-	c.recording("empty.jsonl", escaping)
-	secret := recordedEvent("a", "start_conversation", "h1", "s1", 200)
-	secret.path = "/[redacted]/e"
-	c.recording("secret.jsonl", secret)
+	c.write("empty.jsonl", recordingHeader+strings.Replace(good, `"/events"`, `"@192.0.2.1/"`, 1))
+	c.write("secret.jsonl", recordingHeader+strings.Replace(good, `"/events"`, `"/[redacted]/e"`, 1))
 	c.write("notes.txt", "buy milk\n")
-	c.recording("good.jsonl", recordedEvent("a", "start_conversation", "h1", "s1", 200))
-	r = c.run("replay", "empty.jsonl", "--to", b.URL)
-	assert.Equal(t, 2, r.code)
+	r = c.ends(2, "replay", "empty.jsonl", "--to", b.URL)
 	assert.Equal(t, "empty.jsonl:2: the line has the path \"@192.0.2.1/\"; a path begins with /; it is left out\nerror: empty.jsonl holds no event and no tool call\n", r.stderr)
 	for text, args := range map[string][]string{
-		"--resign-unverified wants --resign":     {"good.jsonl", "--resign-unverified"},
+		"--resign-unverified wants --resign":     {"whole.jsonl", "--resign-unverified"},
 		"set HEADS_PATH_TOKEN":                   {"secret.jsonl"},
 		"notes.txt:1: the line is not a rec":     {"notes.txt"},
 		"nowhere can't be read":                  {"nowhere"},
-		"did you mean 1x":                        {"good.jsonl", "--speed", "2x"},
-		"add --yes":                              {"good.jsonl", "--to", "http://192.0.2.1"},
-		"no shared key":                          {"good.jsonl", "--resign"},
-		"is not an http or https URL":            {"good.jsonl", "--to", "localhost"},
-		"wants --to":                             {"good.jsonl", "--to", ""},
+		"did you mean 1x":                        {"whole.jsonl", "--speed", "2x"},
+		"add --yes":                              {"whole.jsonl", "--to", "http://192.0.2.1"},
+		"no shared key":                          {"whole.jsonl", "--resign"},
+		"is not an http or https URL":            {"whole.jsonl", "--to", "localhost"},
+		"wants --to":                             {"whole.jsonl", "--to", ""},
 		"headsctl replay wants a recording, not": {},
 	} {
 		if !slices.Contains(args, "--to") {
@@ -259,15 +221,13 @@ func TestReplayNamesAndLeavesOutBadLines(t *testing.T) {
 }
 
 func TestResignSignsOnlyWhatWasVerified(t *testing.T) {
-	t.Parallel()
 	b := newBackEnd(t, replying)
 	c := newTerminal(t).with("HEADS_SHARED_KEY=k")
 	unverified := recordedEvent("b", "end_conversation", "h1", "s1", 200)
 	text := strings.Replace(unverified.String(), `"signature":"right"`, `"signature":"unverified"`, 1)
 	c.write("r.jsonl", recordingHeader+recordedEvent("a", "start_conversation", "h1", "s1", 200).String()+text+
 		strings.Replace(strings.Replace(text, `"signature":"unverified"`, `"signature":""`, 1), `"id":"b"`, `"id":"c"`, 1))
-	r := c.run("replay", "r.jsonl", "--to", b.URL, "--resign")
-	assert.Equal(t, 2, r.code)
+	r := c.ends(2, "replay", "r.jsonl", "--to", b.URL, "--resign")
 	for _, line := range []string{"3", "4"} {
 		assert.Contains(t, r.stderr, "r.jsonl:"+line+": the event was not verified when it was recorded, so anyone may have sent it; leave it out with --only, or add --resign-unverified")
 	}
@@ -278,7 +238,6 @@ func TestResignSignsOnlyWhatWasVerified(t *testing.T) {
 }
 
 func TestRecordedNamesAreTextInAScenario(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t).with("CANARY=canary")
 	call := recordedCall("a", "${env:CANARY}", "h1", "s1", `{"message":"${env:CANARY}"}`)
 	call.body = callOf(`"${env:CANARY}":"${env:CANARY}"`, "h1", "s1")
@@ -288,45 +247,30 @@ func TestRecordedNamesAreTextInAScenario(t *testing.T) {
 	assert.Equal(t, 9, strings.Count(out, "$${env:CANARY}"), out) // tool: name, description, url; parameter: name, description; call, with: 2, message
 }
 
-// receiver is a back end that checks signatures and ages and remembers events. It
-// sends the session of each event that it handles.
-func receiver(t *testing.T, handled chan<- string) *httptest.Server {
-	handler, err := heads.NewEventHandler(heads.SharedKeys("k"), func(_ context.Context, e *heads.Event) error {
-		handled <- e.SessionID
+// The receiver checks signatures and ages, and remembers events.
+func TestResignDefeatsAgeAndMemory(t *testing.T) {
+	var handled atomic.Int64
+	handler, err := heads.NewEventHandler(heads.SharedKeys("k"), func(context.Context, *heads.Event) error {
+		handled.Add(1)
 		return nil
 	})
 	require.NoError(t, err)
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	return server
-}
-
-func TestResignDefeatsAgeAndMemory(t *testing.T) {
-	t.Parallel()
-	handled := make(chan string, 100)
-	server := receiver(t, handled)
+	server := serving(t, handler.ServeHTTP)
 	c := newTerminal(t).with("HEADS_SHARED_KEY=k")
 	again := recordedEvent("c", "inactivity_warning", "h1", "s1", 200)
 	other := recordedEvent("b", "inactivity_warning", "h1", "s1", 200)
 	other.body = strings.Replace(other.body, "06:56:30", "06:56:31", 1) // another warning in the same session
 	c.recording("r.jsonl", recordedEvent("a", "inactivity_warning", "h1", "s1", 200), other, again)
-	r := c.run("replay", "r.jsonl", "--to", server.URL)
-	assert.Equal(t, 1, r.code)
+	r := c.ends(1, "replay", "r.jsonl", "--to", server.URL)
 	assert.Contains(t, r.stdout, "0 accepted, 3 refused", "they are too old")
 	assert.Contains(t, r.stderr, "3 events are over 24 h old")
-	assert.Empty(t, handled)
-	for run := range 2 {
-		r = c.run("replay", "r.jsonl", "--to", server.URL, "--resign")
-		assert.Equal(t, 0, r.code, r.stdout)
-		assert.Empty(t, r.stderr)
-		if run == 0 {
-			assert.Len(t, handled, 2, "the redelivery stays one, the second warning does not become one")
-		}
-	}
+	assert.Zero(t, handled.Load())
+	assert.Empty(t, c.ends(0, "replay", "r.jsonl", "--to", server.URL, "--resign").stderr)
+	assert.EqualValues(t, 2, handled.Load(), "the redelivery stays one, the second warning does not become one")
+	c.ok("replay", "r.jsonl", "--to", server.URL, "--resign")
 }
 
 func TestReplayKeepsTheRecordedPace(t *testing.T) {
-	t.Parallel()
 	b := newBackEnd(t, replying)
 	c := newTerminal(t)
 	later := strings.Replace(recordedEvent("b", "end_conversation", "h1", "s1", 200).String(), "06:56:30Z", "06:56:33Z", 1)
@@ -338,14 +282,12 @@ func TestReplayKeepsTheRecordedPace(t *testing.T) {
 
 // What listen has recorded is sent again, byte for byte.
 func TestWhatListenRecordsCanBeReplayed(t *testing.T) {
-	t.Parallel()
 	b := newBackEnd(t, replying)
 	c := newTerminal(t)
 	l := c.listen("--record", "r.jsonl", "--forward", b.URL)
 	binary := `{"a":"` + "\xff\xfe" + `<&>\u2028","session_metadata":{}}`
 	for _, body := range []string{eventOf("start_conversation", "h1", "s1"), binary, callOf(`"x":"\u003c"`, "h1", "s1")} {
-		status, _ := l.post("/p", body, "User-Agent", "heads/1")
-		require.Equal(t, 200, status)
+		l.post(200, "/p", body, "User-Agent", "heads/1")
 	}
 	require.Equal(t, 0, l.end(os.Interrupt))
 	assert.Contains(t, c.read("r.jsonl"), "body_base64")
@@ -360,7 +302,6 @@ func TestWhatListenRecordsCanBeReplayed(t *testing.T) {
 }
 
 func TestARecordingBecomesAScenario(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
 	refused := recordedEvent("a", "start_conversation", someID, "s1", 503)
 	redelivered := recordedEvent("b", "start_conversation", someID, "s1", 200)
@@ -373,14 +314,10 @@ func TestARecordingBecomesAScenario(t *testing.T) {
 	c.recording("r.jsonl", refused, redelivered, recordedCall("c", "order_status", someID, "s1", `{"message":"${1} shipped."}`),
 		recordedEvent("d", "inactivity_warning", someID, "s1", 200), recordedEvent("e", "timeout_conversation", someID, "s1", 200),
 		recordedEvent("f", "end_conversation", someID, "s1", 500), broken, failing, strange, token)
-	r := c.run("replay", "r.jsonl", "--to", "http://127.0.0.1:8080/base", "--as-test")
-	assert.Equal(t, 0, r.code)
+	r := c.ends(0, "replay", "r.jsonl", "--to", "http://127.0.0.1:8080/base", "--as-test")
 	assert.Equal(t, "1 request is not in the scenario: events of types that no user causes, and calls of tools whose names are redacted\n"+
 		"set PATH_TOKEN to what is redacted in the paths, for headsctl test\n", r.stderr)
-	var got any
-	require.NoError(t, yaml.Unmarshal([]byte(r.stdout), &got))
-	var want any
-	require.NoError(t, yaml.Unmarshal([]byte(`
+	assert.YAMLEq(t, `
 backend: {url: "http://127.0.0.1:8080/base", shared_key: {env: HEADS_SHARED_KEY}}
 heads:
   - id: `+someID+`
@@ -408,14 +345,12 @@ scenarios:
       - {call: order_status, head: head-2, session: session-2, with: {order: "7"}, expect: {status: 500}}
       - {say: Hello, head: head-2, session: session-3}
       - {events: [{event: start_conversation, outcome: failed}]}
-`), &want))
-	assert.Equal(t, want, got)
+`, r.stdout)
 }
 
 // What the service sends is recorded, becomes a scenario that the back end passes, and
 // that a bug in it fails.
 func TestARecordedSessionIsAScenarioThatABugFails(t *testing.T) {
-	t.Parallel()
 	var refuse atomic.Bool
 	refuse.Store(true)
 	var reply atomic.Value
@@ -455,7 +390,5 @@ func TestARecordedSessionIsAScenarioThatABugFails(t *testing.T) {
 	refuse.Store(true)
 	assert.Contains(t, c.ok("test", "r.test.yaml"), "1 passed, 0 failed")
 	reply.Store(`{"message":"There is no order 7."}`)
-	r := c.run("test", "r.test.yaml")
-	assert.Equal(t, 1, r.code)
-	assert.Contains(t, r.stdout, "There is no order 7.")
+	assert.Contains(t, c.ends(1, "test", "r.test.yaml").stdout, "There is no order 7.")
 }

@@ -8,7 +8,6 @@ import (
 )
 
 func TestManyHeadsAsJSON(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	r := c.run("convert", "-f", "ids.csv", "--yes", "--json", "--report", "r.json")
 	out := lines(r.stdout)

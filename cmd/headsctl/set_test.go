@@ -7,7 +7,6 @@ import (
 )
 
 func TestSetChangesTheGivenFieldsOnly(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	c.write("prompt.txt", "Be brief.\nBe kind.\n")
 	set := append([]string{"set", c.ids[0]}, `greetings=Hi "you"`, `phrases:=["a","b"]`, "promptConfig.system_prompt=@prompt.txt", "semanticThreshold:=0.5", "ttsVoice=en-US-other")

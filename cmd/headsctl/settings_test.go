@@ -8,10 +8,8 @@ import (
 )
 
 func TestMissingSettingsEndWith2(t *testing.T) {
-	t.Parallel()
 	c := newTerminal(t)
-	r := c.run("get", someID)
-	assert.Equal(t, 2, r.code)
+	r := c.ends(2, "get", someID)
 	assert.Contains(t, r.stderr, "HEADS_BASE_URL is not set")
 	assert.Contains(t, r.stderr, "HEADS_TOKEN is not set")
 	assert.Equal(t, 2, strings.Count(r.stderr, "\n"), "one line each")
@@ -19,7 +17,6 @@ func TestMissingSettingsEndWith2(t *testing.T) {
 }
 
 func TestTheTokenFileGoesBeforeTheEnvironment(t *testing.T) {
-	t.Parallel()
 	c := emulator(t, legacyHeads(1))
 	file := c.write("token", c.token+"\n")
 	assert.Contains(t, c.at(c.url, "wrong").ok("--token-file", file, "get", c.ids[0]), "Head 1")

@@ -9,35 +9,23 @@ import (
 )
 
 func TestAFileOfIDsMayComeFromASpreadsheet(t *testing.T) {
-	t.Parallel()
-	const other = "1b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01"
-	for name, row := range map[string]struct{ text, label string }{
-		"header in capitals":  {"HEAD_ID,Label\n" + someID + ",Lobby", "Lobby"},
-		"header of one word":  {"Id\n" + someID + ",Lobby", "Lobby"},
-		"mixed header":        {"Head_ID;x\n" + someID + ",Lobby", "Lobby"},
-		"quoted header":       {"\"Head_ID\",\"Label\"\r\n\"" + someID + "\",\"Lobby\"\r\n", "Lobby"},
-		"quoted label":        {someID + ",\"Lobby, east\"", "Lobby, east"},
-		"quotes in it":        {someID + ", \"The \"\"Lobby\"\"\"", `The "Lobby"`},
-		"more columns":        {someID + ",\"Lobby, east\",7,x", "Lobby, east"},
-		"not quoted":          {someID + ",Lobby, east", "Lobby, east"},
-		"a quote in a label":  {someID + ",27\" screen", `27" screen`},
-		"quoted id, no label": {"\"" + someID + "\"", ""},
+	for _, row := range [][2]string{ // a file, and the label
+		{"HEAD_ID,Label\n" + someID + ",Lobby", "Lobby"}, {"Id\n" + someID + ",Lobby", "Lobby"}, {"Head_ID;x\n" + someID + ",Lobby", "Lobby"},
+		{"\"Head_ID\",\"Label\"\r\n\"" + someID + "\",\"Lobby\"\r\n", "Lobby"}, {someID + ",\"Lobby, east\"", "Lobby, east"},
+		{someID + ", \"The \"\"Lobby\"\"\"", `The "Lobby"`}, {someID + ",\"Lobby, east\",7,x", "Lobby, east"},
+		{someID + ",Lobby, east", "Lobby, east"}, {someID + ",27\" screen", `27" screen`}, {"\"" + someID + "\"", ""},
 	} {
-		targets, err := parseIDs("ids.csv", []byte(row.text))
-		require.NoError(t, err, name)
-		assert.Equal(t, []target{{someID, row.label}}, targets, name)
+		targets, err := parseIDs("ids.csv", []byte(row[0]))
+		require.NoError(t, err, row)
+		assert.Equal(t, []target{{someID, row[1]}}, targets)
 	}
-	for name, text := range map[string]string{
-		"open quote": someID + ",\"Lobby\n" + other, "text after it": someID + ",\"Lobby\" east", "a header further down": someID + "\nID\n",
-	} {
+	for _, text := range []string{someID + ",\"Lobby\n1b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01", someID + ",\"Lobby\" east", someID + "\nID\n"} {
 		_, err := parseIDs("ids.csv", []byte(text))
-		require.Error(t, err, name)
-		assert.Contains(t, err.Error(), "ids.csv:", name)
+		require.ErrorContains(t, err, "ids.csv:", text)
 	}
 }
 
 func TestIdsComeFromAFileOrStdin(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	file := "\xef\xbb\xbfhead_id,name\r\n\r\n# a comment\r\n" + c.ids[0] + ",Reception\r\n" + strings.ToUpper(c.ids[0]) + "\r\n " + c.ids[1] + " \r\n"
 	r := c.runWith(file, "export", "-f", "-")

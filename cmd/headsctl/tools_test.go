@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,22 +20,18 @@ x_key: kept
 `
 
 func TestToolsArePutListedCheckedAndRemoved(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	c.write("tool.yaml", toolFile)
 	c.write("about.txt", "Tells where an order is.\n")
 	assert.Equal(t, "put order_status\n", c.ok("tools", "put", c.ids[0], "-f", "tool.yaml"))
 	list := parse[[]object](t, c.ok("tools", "list", c.ids[0], "-o", "json"))
 	require.Len(t, list, 1)
-	assert.Equal(t, "Tells where an order is.", list[0]["description"])
-	assert.Equal(t, "https://a.example.com/tools/[redacted]/order_status", list[0]["url"])
-	assert.Equal(t, "[redacted]", list[0]["x_key"])
+	assert.Subset(t, list[0], object{"description": "Tells where an order is.", "url": "https://a.example.com/tools/[redacted]/order_status", "x_key": "[redacted]"})
 	assert.Equal(t, "kept", parse[[]object](t, c.ok("tools", "list", c.ids[0], "-o", "json", "--show-secrets"))[0]["x_key"])
 	assert.Contains(t, c.ok("tools", "list", c.ids[0]), "order_status  order:string")
 	assert.Equal(t, "[]\n", c.ok("tools", "list", c.ids[1], "-o", "json"))
 
-	r := c.run("tools", "check", c.ids[0], "-o", "json")
-	assert.Equal(t, 1, r.code)
+	r := c.ends(1, "tools", "check", c.ids[0], "-o", "json")
 	assert.Empty(t, r.stderr)
 	assert.Equal(t, "tool_not_in_prompt", parse[[]object](t, r.stdout)[0]["code"])
 	assert.Contains(t, c.run("tools", "check", c.ids[22]).stdout, "tool_invalid")
@@ -47,39 +43,22 @@ func TestToolsArePutListedCheckedAndRemoved(t *testing.T) {
 	assert.Equal(t, "removed order_status\n", c.ok("tools", "remove", c.ids[0], "order_status"))
 
 	c.write("bad.yaml", "name: a b\nurl: http://x.example.com\n")
-	bad := c.run("tools", "put", c.ids[0], "-f", "bad.yaml")
-	assert.Equal(t, 2, bad.code)
-	assert.Contains(t, bad.stderr, "bad.yaml: ")
+	assert.Contains(t, c.ends(2, "tools", "put", c.ids[0], "-f", "bad.yaml").stderr, "bad.yaml: ")
 	c.ok("set", c.ids[1], "operationMode=ttt")
-	assert.Equal(t, 1, c.run("tools", "put", c.ids[1], "-f", "tool.yaml").code, "the service would never call it")
-}
-
-func TestParametersWithoutATypeAreANote(t *testing.T) {
-	t.Parallel()
-	c := demo(t)
-	id := c.ids[0]
-	c.ok("set", id, "operationMode=oc", "promptConfig.system_prompt=Call order_status with order.")
-	c.ok("call", "PUT", "/head/"+id+"/conversation-settings", "--data", `{"conversationSettings":{"tools":[{"name":"order_status","description":"d",`+
-		`"url":"https://a.example.com/","parameters":[{"name":"order","description":"d"}]}]}}`)
-	assert.Contains(t, c.ok("tools", "check", id), "parameter_untyped  tool order_status.order")
-	doctor := c.run("doctor", id).stdout
-	assert.Contains(t, doctor, "note    parameter_untyped")
-	assert.NotContains(t, doctor, "error ")
+	c.ends(1, "tools", "put", c.ids[1], "-f", "tool.yaml") // the service would never call it
 }
 
 func TestToolsAreCalledAsTheServiceDoes(t *testing.T) {
-	t.Parallel()
 	bodies := make(chan object, 1)
 	replies := map[string]string{"/order": `{"message":"Shipped\u009b2J"}`, "/old": `{"result":"Shipped"}`}
-	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	tool := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		var body object
 		assert.NoError(t, json.NewDecoder(r.Body).Decode(&body))
 		bodies <- body
 		assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, replies[r.URL.Path])
-	}))
-	defer tool.Close()
+	})
 	c := emulator(t, object{
 		"heads": []object{{"id": someID, "operationMode": "oc", "publicId": "li-77777"}, {"id": "1b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01", "operationMode": "ttt"}},
 		"tools": []object{
@@ -91,10 +70,8 @@ func TestToolsAreCalledAsTheServiceDoes(t *testing.T) {
 	})
 	assert.Equal(t, replies["/order"]+"\n", c.ok("tools", "call", someID, "order", "order=007", "count=2", "any:=[1]"))
 	body := <-bodies
-	metadata, _ := body["session_metadata"].(object)
-	assert.Equal(t, someID, metadata["head_id"])
-	assert.Equal(t, "li-77777", metadata["public_head_id"])
-	assert.NotEmpty(t, metadata["session_id"])
+	assert.Subset(t, body["session_metadata"], object{"head_id": someID, "public_head_id": "li-77777"})
+	assert.NotEmpty(t, body["session_metadata"].(object)["session_id"])
 	delete(body, "session_metadata")
 	assert.Equal(t, object{"order": "007", "count": 2.0, "any": []any{1.0}}, body)
 
@@ -112,26 +89,25 @@ func TestToolsAreCalledAsTheServiceDoes(t *testing.T) {
 }
 
 func TestUnknownTypesAreNotesAndNothingIsLeftOut(t *testing.T) {
-	t.Parallel()
 	c := emulator(t, legacyHeads(1))
 	id := c.ids[0]
-	c.ok("set", id, "operationMode=oc")
+	c.ok("set", id, "operationMode=oc", "promptConfig.system_prompt=Call order_status with order and day.")
 	c.ok("call", "PUT", "/head/"+id+"/conversation-settings", "--data", `{"conversationSettings":{"tools":[{"name":"order_status","description":"d",`+
 		`"url":"https://a.example.com/","parameters":[{"name":"order","description":"d"},{"name":"day","type":"strnig","description":"d"}]}]}}`)
-	exported := c.run("export", id)
-	assert.Equal(t, 0, exported.code)
+	assert.Contains(t, c.ok("tools", "check", id), "parameter_untyped  tool order_status.order")
+	doctor := c.ok("doctor", id)
+	assert.Contains(t, doctor, "note    parameter_untyped")
+	assert.NotContains(t, doctor, "error ")
+	exported := c.ends(0, "export", id)
 	assert.NotContains(t, exported.stderr, "left out")
 	assert.Contains(t, exported.stdout, "name: order_status")
 	c.write("heads.yaml", exported.stdout)
-	plan := c.run("plan", "-f", "heads.yaml")
-	assert.Equal(t, 0, plan.code, plan.stderr)
+	plan := c.ends(0, "plan", "-f", "heads.yaml")
 	assert.Contains(t, plan.stdout, "0 pending, 1 unchanged")
 	assert.Contains(t, plan.stderr, `note: tool "order_status" parameter "day" has the unknown type "strnig" (did you mean string?)`)
 	assert.Contains(t, plan.stderr, `note: tool "order_status" parameter "order" has no type`)
 	c.write("tool.yaml", "name: a\ndescription: d\nurl: https://a.example.com/a\nparameters:\n  - {name: x, type: strnig, description: d}\n")
-	put := c.run("tools", "put", id, "-f", "tool.yaml")
-	assert.Equal(t, 0, put.code, put.stderr)
-	assert.Contains(t, put.stderr, "did you mean string?")
-	c.write("tool.yaml", "name: a\ndescription: d\nurl: https://a.example.com/a\nparameters:\n  - {name: x, type: <TYPE>, description: d}\n")
+	assert.Contains(t, c.ends(0, "tools", "put", id, "-f", "tool.yaml").stderr, "did you mean string?")
+	c.write("tool.yaml", strings.Replace(c.read("tool.yaml"), "strnig", "<TYPE>", 1))
 	c.fails(2, "is a placeholder", "tools", "put", id, "-f", "tool.yaml")
 }

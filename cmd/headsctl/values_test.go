@@ -2,8 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -38,53 +37,36 @@ heads:
 }
 
 func TestNoOutputShowsASecretValue(t *testing.T) {
-	t.Parallel()
 	w := secretValues(t)
 	quoted, err := json.Marshal(fileSecret)
 	require.NoError(t, err)
 	secrets := []string{toolsBase, strings.TrimPrefix(toolsBase, "https://tools.museum.example"), fileSecret, strings.Trim(string(quoted), `"`)}
-	none := func(text string, about ...string) {
-		for _, secret := range secrets {
-			assert.NotContains(t, text, secret, "%v", about)
-		}
-	}
 	w.write("bad.yaml", strings.Replace(w.read("heads.yaml"), "[end_conversation]", `["${word}"]`, 1))
 	w.write("refused.yaml", strings.Replace(w.read("heads.yaml"), "${app}/events", "http://x.example.com/${word}", 1))
 	plan := w.ok("plan", "-f", "heads.yaml", "--env", "staging")
 	assert.Contains(t, plan, "https://staging.example.com/events", "a plain value is no secret")
 	for _, args := range [][]string{
-		{"plan", "-f", "heads.yaml", "--env", "staging", "--report", "p.json", "--report", "p.csv", "--report", "p.html"},
-		{"plan", "-f", "heads.yaml", "--env", "staging", "--json"},
-		{"plan", "-f", "bad.yaml", "--env", "staging"}, {"plan", "-f", "bad.yaml", "--env", "staging", "--json"},
-		{"plan", "-f", "refused.yaml", "--env", "staging"},
-		{"diff", "-f", "heads.yaml", "--env", "staging", "--env", "other"}, {"diff", "-f", "heads.yaml", "--env", "staging", "--env", "other", "--json"},
-		{"apply", "-f", "heads.yaml", "--env", "staging"},
-		{"apply", "-f", "heads.yaml", "--env", "staging", "--yes", "--report", "a.json", "--report", "a.csv", "--report", "a.html"},
-		{"diff", "-f", "heads.yaml", "--env", "staging", "--env", "other"}, {"diff", "-f", "heads.yaml", "--env", "staging", "--env", "other", "--json"},
-		{"doctor", "-f", "heads.yaml", "--env", "staging"}, {"doctor", "-f", "heads.yaml", "--env", "staging", "-o", "json"},
-		{"convert", "-f", "heads.yaml", "--env", "staging", "--yes", "--report", "c.json"},
+		{"plan", "-f", "heads.yaml", "--report", "p.json", "--report", "p.csv", "--report", "p.html"}, {"plan", "-f", "heads.yaml", "--json"},
+		{"plan", "-f", "bad.yaml"}, {"plan", "-f", "bad.yaml", "--json"}, {"plan", "-f", "refused.yaml"},
+		{"diff", "-f", "heads.yaml", "--env", "other"}, {"diff", "-f", "heads.yaml", "--env", "other", "--json"},
+		{"apply", "-f", "heads.yaml"}, {"apply", "-f", "heads.yaml", "--yes", "--report", "a.json", "--report", "a.csv", "--report", "a.html"},
+		{"diff", "-f", "heads.yaml", "--env", "other"}, {"diff", "-f", "heads.yaml", "--env", "other", "--json"},
+		{"doctor", "-f", "heads.yaml"}, {"doctor", "-f", "heads.yaml", "-o", "json"}, {"convert", "-f", "heads.yaml", "--yes", "--report", "c.json"},
 	} {
-		r := w.run(append(args, "--debug")...)
-		none(r.stdout+r.stderr, args...)
+		r := w.run(append(args, "--env", "staging", "--debug")...)
+		assertNone(t, r.stdout+r.stderr, secrets, "%v", args)
 	}
 	for _, name := range []string{"p.json", "p.csv", "p.html", "a.json", "a.csv", "a.html", "c.json"} {
-		none(w.read(name), name)
+		assertNone(t, w.read(name), secrets, name)
 	}
-	journals, err := filepath.Glob(filepath.Join(w.state, "headsctl", "*"))
-	require.NoError(t, err)
-	require.NotEmpty(t, journals)
-	for _, path := range journals {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		none(string(text), path)
-	}
+	require.NotEmpty(t, w.journals())
+	assertNone(t, strings.Join(w.journals(), ""), secrets)
 	shown := w.staging.ok("get", w.staging.ids[0], "--raw", "--show-secrets")
 	assert.Contains(t, shown, toolsBase+"/find", "it was sent")
 	assert.Contains(t, w.ok("plan", "-f", "heads.yaml", "--env", "staging"), "0 pending, 1 unchanged")
 }
 
 func TestAVariableOfAValueIsReadForItsEnvironmentAlone(t *testing.T) {
-	t.Parallel()
 	w := secretValues(t)
 	w.ok("plan", "-f", "heads.yaml", "--env", "other")
 	w.silent(func() {
@@ -95,26 +77,20 @@ func TestAVariableOfAValueIsReadForItsEnvironmentAlone(t *testing.T) {
 
 // The file that export writes names secret values as the file does that it was made with.
 func TestExportAndMCPShowNoSecretValue(t *testing.T) {
-	t.Parallel()
 	w := secretValues(t)
 	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes")
-	for _, args := range [][]string{{"-f", "heads.yaml", "--env", "staging"}, {"-f", "heads.yaml", "--env", "staging", "Lobby"}} {
-		r := w.run(append([]string{"export", "--debug"}, args...)...)
-		require.Equal(t, 0, r.code, r.stderr)
+	for _, heads := range [][]string{nil, {"Lobby"}} {
+		r := w.ends(0, append([]string{"export", "--debug", "-f", "heads.yaml", "--env", "staging"}, heads...)...)
 		assert.Contains(t, r.stdout, `url: "${tools}/find"`)
 		w.write("export.yaml", r.stdout)
 		assert.Contains(t, w.ok("plan", "-f", "export.yaml", "--env", "staging"), "0 pending, 1 unchanged")
-		assert.NotContains(t, r.stdout+r.stderr, toolsBase)
-		assert.NotContains(t, r.stdout+r.stderr, fileSecret)
+		assertNone(t, r.stdout+r.stderr, []string{toolsBase, fileSecret})
 		assert.NotContains(t, r.stdout, "[redacted]")
 	}
 	m := w.at(w.staging.url, w.staging.token).mcp("--debug")
-	reply, isError := m.call("heads_get", object{"id": w.staging.ids[0]})
-	require.False(t, isError, reply)
+	reply := fmt.Sprint(m.ok("heads_get", object{"id": w.staging.ids[0]}))
 	assert.Contains(t, reply, "find")
 	refused := m.fails("heads_plan", object{"spec": w.read("heads.yaml")})
 	require.NoError(t, m.session.Close())
-	for _, text := range []string{reply, refused, m.stderr.String()} {
-		assert.NotContains(t, text, "Zm9ydHktdHdvLWJ5dGVz", "the path token of the tools")
-	}
+	assert.NotContains(t, reply+refused+m.stderr.String(), "Zm9ydHktdHdvLWJ5dGVz", "the path token of the tools")
 }

@@ -9,7 +9,6 @@ import (
 )
 
 func TestWebhooksAreEnsuredListedAndDeleted(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	const url = "https://a.example.com/hooks/0123456789abcdef0123"
 	id := c.ok("webhooks", "ensure", c.ids[0], "--url", url, "--event", "start_conversation", "--event", "end_conversation")
@@ -32,12 +31,10 @@ func TestWebhooksAreEnsuredListedAndDeleted(t *testing.T) {
 }
 
 func TestDeliveryIsTurnedOnAndOff(t *testing.T) {
-	t.Parallel()
 	c := demo(t)
 	assert.Equal(t, "on "+c.ids[0]+"\non "+c.ids[1]+"\n", c.ok("delivery", "on", c.ids[0], c.ids[1]))
 	assert.Contains(t, c.ok("get", c.ids[1]), "DELIVERY        on")
 	c.ok("delivery", "off", c.ids[1])
 	assert.Contains(t, c.ok("get", c.ids[1]), "DELIVERY        off")
-	r := c.fails(1, "404", "delivery", "on", someID, c.ids[2])
-	assert.Equal(t, "on "+c.ids[2]+"\n", r.stdout, "the others are done")
+	assert.Equal(t, "on "+c.ids[2]+"\n", c.fails(1, "404", "delivery", "on", someID, c.ids[2]).stdout, "the others are done")
 }

@@ -3,14 +3,10 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // world is a staging and a production with the same heads, and somebody at a terminal
@@ -19,12 +15,12 @@ type world struct {
 	*terminal
 
 	staging, production *terminal
-	requests            *atomic.Int64 // of both
+	requests            atomic.Int64 // of both
 }
 
 func newWorld(t *testing.T, n int) *world {
 	t.Helper()
-	w := &world{terminal: newTerminal(t), requests: &atomic.Int64{}}
+	w := &world{terminal: newTerminal(t)}
 	seed := func(digit string) object {
 		s := legacyHeads(n)
 		for _, h := range s["heads"].([]object) {
@@ -32,27 +28,14 @@ func newWorld(t *testing.T, n int) *world {
 		}
 		return s
 	}
-	w.staging, w.production = w.counted(emulator(t, seed("a"))), w.counted(emulator(t, seed("b")))
+	counted := func(rw http.ResponseWriter, r *http.Request, service http.Handler) {
+		w.requests.Add(1)
+		service.ServeHTTP(rw, r)
+	}
+	w.staging, w.production = emulator(t, seed("a")).behind(counted), emulator(t, seed("b")).behind(counted)
 	w.env = append(w.env, "HEADS_STAGING_TOKEN="+w.staging.token, "HEADS_PROD_TOKEN="+w.production.token, "PROD_URL="+w.production.url,
 		"HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=of-nobody-here") // no environment names them
 	return w
-}
-
-// counted puts a proxy that counts requests before an emulator.
-func (w *world) counted(c *terminal) *terminal {
-	w.t.Helper()
-	target, err := url.Parse(c.url)
-	require.NoError(w.t, err)
-	forward := httputil.NewSingleHostReverseProxy(target)
-	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w.requests.Add(1)
-		forward.ServeHTTP(rw, r)
-	}))
-	w.t.Cleanup(proxy.Close)
-	ids := c.ids
-	c = c.at(proxy.URL, c.token)
-	c.ids = ids
-	return c
 }
 
 // environments is the part of a file that describes both.

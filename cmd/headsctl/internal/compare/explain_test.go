@@ -9,7 +9,6 @@ import (
 )
 
 func TestValuesArePutBackIntoURLsAsWholeWords(t *testing.T) {
-	t.Parallel()
 	x := NewExplainer(&headsfile.Environment{Name: "staging", Values: map[string]string{
 		"app": "https://staging.example.com", "shop": "https://staging.example.com/shop", "host": "cdn.example.com", "base": "https://base.example.com/", "none": "", "shard": "eu",
 	}})
@@ -25,22 +24,16 @@ func TestValuesArePutBackIntoURLsAsWholeWords(t *testing.T) {
 		"https://base.example.com/x":                        "${base}x",
 		"https://api-staging.example.org/eu/neu":            "https://api-${env}.example.org/${shard}/neu",
 		"see https://staging.example.com/x, staging, or eu": "see ${app}/x, staging, or eu",
-		"staging":                            "staging",
-		"https://staging.example.com/\ue000": "https://staging.example.com/\ue000",
+		"staging": "staging",
 		"https://other.example.com/0123456789abcdef/eu": "https://other.example.com/0123456789abcdef/${shard}",
 	} {
-		put := x.put(text)
-		if text == "https://staging.example.com/\ue000" {
-			assert.Equal(t, want, put, "a text that holds a stand-in stays as it is")
-			continue
-		}
-		assert.Equal(t, want, x.show(put), text)
+		assert.Equal(t, want, x.show(x.put(text)), text)
 	}
+	assert.Equal(t, "https://staging.example.com/\ue000", x.put("https://staging.example.com/\ue000"), "a text that holds a stand-in stays as it is")
 	assert.Equal(t, "${app}/[redacted]/${shard}?key=[redacted]", x.showURL(x.put("https://staging.example.com/0123456789abcdef/eu?key=1")))
 }
 
 func TestValuesWithDifferentSchemesReadTheSame(t *testing.T) {
-	t.Parallel()
 	at := func(app string) string {
 		return NewExplainer(&headsfile.Environment{Name: "staging", Values: map[string]string{"app": app}}).put(app + "/x")
 	}
@@ -48,7 +41,6 @@ func TestValuesWithDifferentSchemesReadTheSame(t *testing.T) {
 }
 
 func TestEqualValuesOfAFieldReadTheSame(t *testing.T) {
-	t.Parallel()
 	assert.Equal(t, `{"a":1.5,"b":[12345678901234567890]}`, plainValue([]byte(`{"b": [12345678901234567890], "a": 1.50}`)))
 	for _, nothing := range []string{"", "null", `""`, "[]", " {} "} {
 		assert.Empty(t, plainValue([]byte(nothing)), nothing)

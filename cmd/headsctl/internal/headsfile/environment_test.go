@@ -25,7 +25,6 @@ const both = `environments:
 `
 
 func TestAnEnvironmentFillsInItsValues(t *testing.T) {
-	t.Parallel()
 	file, err := Parse([]byte(both+`defaults: {set: {greetings: "I am ${env}, $${app}, $$${app} $5 {x}", alias: &a "${app}"}}
 heads:
   - id: {staging: `+stagingID+`, production: `+productionID+`}
@@ -43,7 +42,9 @@ heads:
 	assert.Equal(t, []string{stagingID, "Lobby staging", "https://staging.example.com/heads/events"}, []string{specs[0].ID, specs[0].Label, specs[0].Webhooks[0].URL})
 	assert.Equal(t, "I am staging, ${app}, $${app} $5 {x}", specs[0].Set["greetings"])
 	assert.Equal(t, "https://staging.example.com", specs[0].Set["name"], "an alias")
-	assert.JSONEq(t, `{"${key}":["https://staging.example.com/x",1]}`, string(mustEncode(t, specs[0].Set["pluginOperationalModeConfig"])), "a key is no text")
+	document, err := rawjson.Encode(specs[0].Set["pluginOperationalModeConfig"])
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"${key}":["https://staging.example.com/x",1]}`, string(document), "a key is no text")
 	heads, err := file.Heads("production")
 	require.NoError(t, err)
 	require.Len(t, heads, 2)
@@ -51,15 +52,12 @@ heads:
 	assert.Equal(t, map[string]string{"staging": "", "production": "bbbbbbbb-0000-4000-8000-000000000002"}, heads[1].IDs)
 	assert.True(t, file.Environments[1].Protect)
 
-	plain, err := Parse([]byte("heads: [{id: a, label: \"${x} $${y}\"}]"), NoFolder)
-	require.NoError(t, err)
-	specs, err = plain.Specs("")
+	specs, err = parseSpecs([]byte("heads: [{id: a, label: \"${x} $${y}\"}]"), NoFolder)
 	require.NoError(t, err)
 	assert.Equal(t, "${x} $${y}", specs[0].Label, "a file without environments means what it meant")
 }
 
 func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
-	t.Parallel()
 	id := "{staging: " + stagingID + ", production: " + productionID + "}"
 	one := func(rest string) string { return both + "heads:\n  - id: " + id + "\n    " + rest + "\n" }
 	environment := func(rest string) string {
@@ -86,7 +84,7 @@ func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
 		"no base URL":               {environment("token: {env: T}"), "2:12: base_url is missing"},
 		"base URL over http":        {environment("base_url: http://a.example.com"), "2:23: this URL "},
 		"chat URL":                  {environment(base + ", chat_url: nowhere"), "2:73: this URL "},
-		"token":                     {environment("base_url: https://a.example.com, token: s3cret"), "2:53: a token does not belong in a file"},
+		"token":                     {environment("base_url: https://a.example.com, token: s3cret"), "2:53: a token does not belong in a file; put it into a variable, and write {env: NAME}"},
 		"token as a variable":       {environment("base_url: https://a.example.com, token: {env: s3cret-of}"), "2:59: a variable has a name of letters, digits and _"},
 		"key of a variable":         {environment("base_url: {var: X}"), `2:24: unknown key "var"`},
 		"value named env":           {environment(base + ", values: {env: x}"), "2:72: ${env} is the name of the environment"},
@@ -97,41 +95,32 @@ func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
 		"value of the second alone": {"environments:\n  a: {" + base + "}\n  b: {" + base + ", values: {x: y}}\nheads: [{id: {a: null, b: " + stagingID + "}}]\n",
 			"2:6: the value x of b is missing for a"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			file, err := Parse([]byte(row.text), NoFolder)
-			require.NoError(t, err)
-			environment := ""
-			if len(file.Environments) > 0 {
-				environment = file.Environments[len(file.Environments)-1].Name
-			}
-			_, err = file.Heads(environment)
-			require.ErrorContains(t, err, row.want)
-			assert.NotContains(t, err.Error(), "s3cr")
-		})
+		file, err := Parse([]byte(row.text), NoFolder)
+		require.NoError(t, err, name)
+		environment := ""
+		if len(file.Environments) > 0 {
+			environment = file.Environments[len(file.Environments)-1].Name
+		}
+		_, err = file.Heads(environment)
+		require.ErrorContains(t, err, row.want, name)
+		assert.NotContains(t, err.Error(), "s3cr", name)
 	}
 }
 
 func TestAllFaultsOfAFileAreToldAtOnce(t *testing.T) {
-	t.Parallel()
-	file, err := Parse([]byte(both+"heads:\n  - {id: "+stagingID+", lable: x}\n  - {id: {staging: x, production: null}, label: \"${a}\"}\n"), NoFolder)
-	require.NoError(t, err)
-	_, err = file.Specs("staging")
+	_, err := headsIn(t, "staging", both+"heads:\n  - {id: "+stagingID+", lable: x}\n  - {id: {staging: x, production: null}, label: \"${a}\"}\n", NoFolder)
 	for _, want := range []string{"5:10: the head has no id", "5:48: unknown key \"lable\"", "6:20: \"x\"", "6:49: ${a}"} {
 		assert.ErrorContains(t, err, want)
 	}
 }
 
 func TestTextsThatAreFilledInAreBounded(t *testing.T) {
-	t.Parallel()
 	long := strings.ReplaceAll(both, "https://staging.example.com", strings.Repeat("x", 1<<19))
-	file, err := Parse([]byte(long+"heads: [{id: {staging: "+stagingID+", production: null}, label: \""+strings.Repeat("${app}", 1<<18)+"\"}]\n"), NoFolder)
-	require.NoError(t, err)
-	_, err = file.Specs("staging")
+	_, err := headsIn(t, "staging", long+"heads: [{id: {staging: "+stagingID+", production: null}, label: \""+strings.Repeat("${app}", 1<<18)+"\"}]\n", NoFolder)
 	assert.ErrorContains(t, err, "the texts have more than 4194304 bytes")
 }
 
 func TestAFileOfFaultsIsReadAtOnce(t *testing.T) {
-	t.Parallel()
 	var values, label strings.Builder
 	for n := range 5_000 {
 		fmt.Fprintf(&values, "value_%d: x, ", n)
@@ -142,9 +131,7 @@ func TestAFileOfFaultsIsReadAtOnce(t *testing.T) {
 		text += "  - {id: {staging: " + stagingID + "}, lable: x, label: \"" + label.String() + "\"}\n"
 	}
 	begun := time.Now()
-	file, err := Parse([]byte(text), NoFolder)
-	require.NoError(t, err)
-	_, err = file.Specs("staging")
+	_, err := headsIn(t, "staging", text, NoFolder)
 	require.Error(t, err)
 	lines := strings.Split(err.Error(), "\n")
 	assert.Len(t, lines, yamltext.MaxFaults+1)
@@ -154,7 +141,6 @@ func TestAFileOfFaultsIsReadAtOnce(t *testing.T) {
 }
 
 func TestTokensGoToOneHost(t *testing.T) {
-	t.Parallel()
 	for name, row := range map[string]struct{ first, second, want string }{
 		"two hosts":           {`base_url: "https://a.example.com", token: {env: HEADS_A}`, `base_url: "https://b.example.com", token: {env: HEADS_A}`, "3:49: the token in HEADS_A is that of a too, which has another base_url"},
 		"two ports":           {`base_url: "https://a.example.com", token: {env: HEADS_A}`, `base_url: "https://a.example.com:444", token: {env: HEADS_A}`, "the token in HEADS_A"},
@@ -164,35 +150,21 @@ func TestTokensGoToOneHost(t *testing.T) {
 		"two paths":           {`base_url: "https://a.example.com/one", token: {env: HEADS_A}`, `base_url: "https://A.example.com/two", token: {env: HEADS_A}`, ""},
 		"one variable":        {`base_url: {env: A}, token: {env: HEADS_A}`, `base_url: {env: A}, token: {env: HEADS_A}`, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			file, err := Parse([]byte("environments:\n  a: {"+row.first+"}\n  b: {"+row.second+"}\nheads: [{id: {a: "+stagingID+", b: null}}]\n"), NoFolder)
-			require.NoError(t, err)
-			_, err = file.Specs("a")
-			if row.want == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, row.want)
-		})
+		_, err := headsIn(t, "a", "environments:\n  a: {"+row.first+"}\n  b: {"+row.second+"}\nheads: [{id: {a: "+stagingID+", b: null}}]\n", NoFolder)
+		if row.want == "" {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorContains(t, err, row.want, name)
+		}
 	}
 }
 
 func TestALabelOfSeveralHeadsIsNoChoice(t *testing.T) {
-	t.Parallel()
-	file, err := Parse([]byte(both+"heads:\n  - {id: {staging: "+stagingID+", production: null}, label: A}\n  - {id: {staging: aaaaaaaa-0000-4000-8000-000000000002, production: null}, label: A}\n"), NoFolder)
-	require.NoError(t, err)
-	heads, err := file.Heads("staging")
+	heads, err := headsIn(t, "staging", both+"heads:\n  - {id: {staging: "+stagingID+", production: null}, label: A}\n  - {id: {staging: aaaaaaaa-0000-4000-8000-000000000002, production: null}, label: A}\n", NoFolder)
 	require.NoError(t, err)
 	_, err = Select(heads, "staging", []string{"A"})
 	require.ErrorContains(t, err, `2 heads have the label "A"; give the id`)
 	found, err := Select(heads, "staging", []string{stagingID, strings.ToUpper(stagingID)})
 	require.NoError(t, err)
 	assert.Len(t, found, 1, "each once")
-}
-
-func mustEncode(t *testing.T, v any) []byte {
-	t.Helper()
-	document, err := rawjson.Encode(v)
-	require.NoError(t, err)
-	return document
 }

@@ -11,7 +11,6 @@ import (
 )
 
 func TestAPipeIsNotReadInsteadOfAText(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	text, err := readText(dir, "pipe", maxFileText)

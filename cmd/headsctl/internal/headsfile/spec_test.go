@@ -1,10 +1,10 @@
 package headsfile
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,7 +25,6 @@ func parseSpecs(text []byte, folder string) ([]fleet.Spec, error) {
 }
 
 func TestDefaultsAreUnderEachHead(t *testing.T) {
-	t.Parallel()
 	specs, err := parseSpecs([]byte(`
 defaults:
   set: {greetings: Hello, alias: a, customWords: {a: b}}
@@ -53,25 +52,20 @@ heads:
 		Streaming: &yes, Webhooks: []fleet.WebhookSpec{{URL: "https://a.example.com", Events: []heads.EventType{"end_conversation"}}}, PruneWebhooks: true, Tools: &[]heads.Tool{},
 	}, specs[0])
 	two := specs[1]
-	assert.Equal(t, "Two", two.Label)
-	assert.Equal(t, map[string]any{"greetings": "Hi", "alias": "a", "customWords": json.RawMessage(`{"c":"d"}`)}, two.Set, "merged by field")
-	assert.Equal(t, "w", two.Voice.ID)
-	assert.Equal(t, &no, two.Streaming)
-	assert.Equal(t, []fleet.WebhookSpec{}, two.Webhooks)
-	assert.False(t, two.PruneWebhooks)
-	require.Len(t, *two.Tools, 1)
-	text, err := (*two.Tools)[0].MarshalJSON()
+	tools := two.Tools
+	two.Tools = nil
+	assert.Equal(t, fleet.Spec{
+		ID: "two", Label: "Two", Set: map[string]any{"greetings": "Hi", "alias": "a", "customWords": json.RawMessage(`{"c":"d"}`)}, // merged by field
+		Voice: &heads.Voice{Provider: "azure", ID: "w"}, Streaming: &no, Webhooks: []fleet.WebhookSpec{},
+	}, two)
+	require.Len(t, *tools, 1)
+	text, err := (*tools)[0].MarshalJSON()
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"name":"t","description":"d","url":"https://a.example.com","x_more":[1]}`, string(text), "keys that the service may know are kept")
 }
 
 func TestAFileStandsForAnyText(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "p"), 0o755))
-	for name, text := range map[string]string{"p/a.txt": "A\n\n", "crlf.txt": "C\r\n", "id": someID} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-	}
+	dir := folderOf(t, map[string]string{"p/a.txt": "A\n\n", "crlf.txt": "C\r\n", "id": someID})
 	specs, err := parseSpecs([]byte(`
 heads:
   - id: {file: id}
@@ -105,7 +99,6 @@ heads:
 }
 
 func TestJSONIsRead(t *testing.T) {
-	t.Parallel()
 	specs, err := parseSpecs([]byte("\ufeff{\"heads\":\r\n\t[{\"id\": \"a\\/b\\ud83d\\ude00\",\t\"set\": {\"semanticThreshold\": 1e-3, \"pluginOperationalModeConfig\": {\"x\": [1E5, \"1e3\", null, true]}}}]}\n"), ".")
 	require.NoError(t, err)
 	assert.Equal(t, "a/b😀", specs[0].ID)
@@ -113,39 +106,28 @@ func TestJSONIsRead(t *testing.T) {
 }
 
 func TestFaultsOfYAMLHaveLineAndColumn(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct{ text, want string }{
-		"unknown key":         {"heads:\n  - id: a\n    stremaing: true\n", `3:5: unknown key "stremaing" (did you mean streaming?)`},
-		"unknown top":         {"haeds: []\n", `1:1: unknown key "haeds" (did you mean heads?)`},
-		"unknown of file":     {"heads:\n  - id: {fil: a}\n", `2:10: unknown key "fil"`},
-		"key twice":           {"heads:\n  - id: a\n    id: b\n", `3:5: the key "id" is given twice`},
-		"wrong type":          {"heads:\n  - id: a\n    streaming: maybe\n", `3:16: this is a text; want true or false`},
-		"no YAML":             {"heads: [\n", "1:1: did not find expected node content"},
-		"no end of a text":    {"heads:\n  - id: \"a\n", "2:3: found unexpected end of stream"},
-		"tab":                 {"heads:\n\t- id: a\n", "2:1: found character that cannot start any token"},
-		"not UTF-8":           {"heads: [{id: a, label: Caf\xe9}]\n", "not UTF-8"},
-		"file is not UTF-8":   {"heads:\n  - id: a\n    set: {name: {file: latin1.txt}}\n", "3:17: the file latin1.txt is not UTF-8"},
-		"alias":               {"heads:\n  - id: *a\n", "2:9: unknown anchor 'a' referenced"},
-		"two documents":       {"heads: [{id: a}]\n---\nheads: [{id: b}]\n", "more than one YAML document"},
-		"nothing":             {"", "there are no heads"},
-		"no heads":            {"heads: []\n", "there are no heads"},
-		"file that is absent": {"heads:\n  - id: a\n    set: {name: {file: none.txt}}\n", "3:17: the file none.txt can't be read"},
-		"label file absent":   {"heads:\n  - id: a\n    label: {file: none.txt}\n", "the file none.txt can't be read"},
-		"tool file absent":    {"heads:\n  - id: a\n    tools: [{name: {file: none.txt}}]\n", "3:20: the file none.txt can't be read"},
+	dir := folderOf(t, map[string]string{"latin1.txt": "Caf\xe9"})
+	for _, row := range [][2]string{ // a text, and its fault
+		{"heads:\n  - id: a\n    stremaing: true\n", `3:5: unknown key "stremaing" (did you mean streaming?)`},
+		{"haeds: []\n", `1:1: unknown key "haeds" (did you mean heads?)`}, {"heads:\n  - id: {fil: a}\n", `2:10: unknown key "fil"`},
+		{"heads:\n  - id: a\n    id: b\n", `3:5: the key "id" is given twice`},
+		{"heads:\n  - id: a\n    streaming: maybe\n", `3:16: this is a text; want true or false`}, {"heads: [\n", "1:1: did not find expected node content"},
+		{"heads:\n  - id: \"a\n", "2:3: found unexpected end of stream"}, {"heads:\n\t- id: a\n", "2:1: found character that cannot start any token"},
+		{"heads: [{id: a, label: Caf\xe9}]\n", "not UTF-8"},
+		{"heads:\n  - id: a\n    set: {name: {file: latin1.txt}}\n", "3:17: the file latin1.txt is not UTF-8"},
+		{"heads:\n  - id: *a\n", "2:9: unknown anchor 'a' referenced"}, {"heads: [{id: a}]\n---\nheads: [{id: b}]\n", "more than one YAML document"},
+		{"", "there are no heads"}, {"heads: []\n", "there are no heads"},
+		{"heads:\n  - id: a\n    set: {name: {file: none.txt}}\n", "3:17: the file none.txt can't be read"},
+		{"heads:\n  - id: a\n    label: {file: none.txt}\n", "the file none.txt can't be read"},
+		{"heads:\n  - id: a\n    tools: [{name: {file: none.txt}}]\n", "3:20: the file none.txt can't be read"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "latin1.txt"), []byte("Caf\xe9"), 0o600))
-			_, err := parseSpecs([]byte(row.text), dir)
-			require.Error(t, err)
-			assert.Contains(t, err.Error(), row.want)
-			assert.NotContains(t, err.Error(), "\n")
-		})
+		_, err := parseSpecs([]byte(row[0]), dir)
+		require.ErrorContains(t, err, row[1], row[0])
+		assert.NotContains(t, err.Error(), "\n", row[0])
 	}
 }
 
 func TestValuesArriveAsTheyWereWritten(t *testing.T) {
-	t.Parallel()
 	entry := func(rest string) string { return "heads:\n  - id: " + someID + "\n    " + rest + "\n" }
 	for name, row := range map[string]struct{ text, want string }{
 		"number as a voice":       {entry("voice: {provider: azure, id: 0123456}"), `3:34: 0123456 is a number in YAML; write "0123456" for the text`},
@@ -162,12 +144,9 @@ func TestValuesArriveAsTheyWereWritten(t *testing.T) {
 		"a secret":                {entry("set: {voiceflowApiKey: 0123456}"), "3:28: this is a number in YAML; write it in quotes for the text"},
 		"a tag":                   {entry("set: {name: !!int 7}"), "the tag !!int is not supported; leave it out"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := parseSpecs([]byte(row.text), ".")
-			require.Error(t, err)
-			assert.Contains(t, err.Error(), row.want)
-			assert.NotContains(t, err.Error(), "\n", "one fault")
-		})
+		_, err := parseSpecs([]byte(row.text), ".")
+		require.ErrorContains(t, err, row.want, name)
+		assert.NotContains(t, err.Error(), "\n", "one fault")
 	}
 	specs, err := parseSpecs([]byte(entry(`label: "007"
     set:
@@ -190,7 +169,6 @@ func TestValuesArriveAsTheyWereWritten(t *testing.T) {
 }
 
 func TestMergeKeysAndAliasesAreRead(t *testing.T) {
-	t.Parallel()
 	specs, err := parseSpecs([]byte("defaults:\n  set: &s {name: A, alias: B}\nheads:\n  - {id: a, set: {<<: *s, alias: C}}\n  - {id: b, set: *s}\n"), ".")
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"name": "A", "alias": "C"}, specs[0].Set)
@@ -198,16 +176,8 @@ func TestMergeKeysAndAliasesAreRead(t *testing.T) {
 }
 
 func TestFilesAreReadBelowTheFolderAlone(t *testing.T) {
-	t.Parallel()
-	outside, dir := t.TempDir(), t.TempDir()
-	write := func(path string, size int) {
-		require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o600))
-	}
-	write(filepath.Join(outside, "secret"), 3)
-	write(filepath.Join(dir, "a"), 3)
-	write(filepath.Join(dir, "most"), 1<<20)
-	write(filepath.Join(dir, "large"), 1<<20+1)
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
+	outside := folderOf(t, map[string]string{"secret": "xxx"})
+	dir := folderOf(t, map[string]string{"a": "xxx", "most": strings.Repeat("x", 1<<20), "large": strings.Repeat("x", 1<<20+1), "sub/b": ""})
 	for link, target := range map[string]string{
 		"inside": "sub/../a", "absolute": filepath.Join(dir, "a"), "out": filepath.Join(outside, "secret"), "folder-out": outside, "loop": "loop", "sub/up": "../a",
 	} {

@@ -15,9 +15,19 @@ func folderOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return dir
+}
+
+// headsIn reads the heads of an environment from a file.
+func headsIn(t *testing.T, environment, text, dir string) ([]Head, error) {
+	t.Helper()
+	file, err := Parse([]byte(text), dir)
+	require.NoError(t, err)
+	return file.Heads(environment)
 }
 
 const someHead = "heads:\n  - {id: {staging: " + stagingID + "}, label: Lobby"
@@ -30,32 +40,26 @@ func oneWith(value, rest string) string {
 const listOfTools = `[{"name": "find", "description": "Finds in ${env}, not $${env}.", "url": "${tools}/find", "parameters": []}]`
 
 func TestToolsOfAFileAreFilledIn(t *testing.T) {
-	t.Parallel()
 	dir := folderOf(t, map[string]string{"tools.json": strings.ReplaceAll(listOfTools, ",", ",\r\n  "), "none.json": "[]"})
 	for name, text := range map[string]string{
 		"entry":    someHead + ", tools: {file: tools.json}}",
 		"defaults": "defaults: {tools: {file: tools.json}}\n" + someHead + "}",
 	} {
-		file, err := Parse([]byte(oneWith(`"https://a.example.com"`, text)), dir)
+		heads, err := headsIn(t, "staging", oneWith(`"https://a.example.com"`, text), dir)
 		require.NoError(t, err, name)
-		specs, err := file.Specs("staging")
-		require.NoError(t, err, name)
-		tools := *specs[0].Tools
+		tools := *heads[0].Spec.Tools
 		require.Len(t, tools, 1, name)
 		assert.Equal(t, "https://a.example.com/find", tools[0].URL, name)
 		assert.Contains(t, tools[0].Description, "in staging,")
 		assert.Contains(t, tools[0].Description, "${env}.")
 	}
-	file, err := Parse([]byte("heads: [{id: "+stagingID+", tools: {file: none.json}}]"), dir)
-	require.NoError(t, err)
-	specs, err := file.Specs("")
+	specs, err := parseSpecs([]byte("heads: [{id: "+stagingID+", tools: {file: none.json}}]"), dir)
 	require.NoError(t, err)
 	require.NotNil(t, specs[0].Tools)
 	assert.Empty(t, *specs[0].Tools, "no tools, as [] in heads.yaml")
 }
 
 func TestFaultsOfAFileOfToolsHaveBothPlaces(t *testing.T) {
-	t.Parallel()
 	dir := folderOf(t, map[string]string{
 		"empty.json": "\n", "object.json": "{}", "text.json": "[\n x]", "bad.json": "[", "unknown.json": "[\n  {\"name\": \"${toosl}\", \"url\": \"${x}\"}]",
 		"again.json": "{file: empty.json}",
@@ -70,9 +74,7 @@ func TestFaultsOfAFileOfToolsHaveBothPlaces(t *testing.T) {
 		"absent.json":  {"4:48: the file absent.json can't be read"},
 		"../x.json":    {"4:48: "},
 	} {
-		file, err := Parse([]byte(oneWith("x", "heads:\n  - {id: {staging: null}, label: Lobby, tools: {file: "+path+"}}")), dir)
-		require.NoError(t, err)
-		_, err = file.Heads("staging")
+		_, err := headsIn(t, "staging", oneWith("x", "heads:\n  - {id: {staging: null}, label: Lobby, tools: {file: "+path+"}}"), dir)
 		for _, text := range says {
 			assert.ErrorContains(t, err, text, path)
 		}
@@ -94,12 +96,11 @@ heads:
 	var secrets []string
 	file.Secret = func(text string) { secrets = append(secrets, text) }
 
-	heads, err := file.Heads("production")
-	require.NoError(t, err)
-	require.Len(t, heads, 1)
-	heads, err = file.Heads("test")
-	require.NoError(t, err)
-	require.Len(t, heads, 1)
+	for _, environment := range []string{"production", "test"} {
+		heads, err := file.Heads(environment)
+		require.NoError(t, err)
+		require.Len(t, heads, 1)
+	}
 	assert.Equal(t, []string{"https://a.example.com/${env}\r\n", "${tools}/${env}"}, secrets, "one newline is removed, nothing is filled in again")
 
 	_, err = file.Heads("staging")
@@ -116,25 +117,18 @@ func TestSecretValuesAreNoIDsLabelsOrNames(t *testing.T) {
 		"heads:\n  - {id: {staging: " + stagingID + "}, set: {name: \"Lobby ${tools}\"}}": "4:71: ",
 		"defaults: {set: {name: \"${tools}\"}}\n" + someHead + "}":                        "3:24: ",
 	} {
-		file, err := Parse([]byte(oneWith("{env: HEADS_TEST_SET}", text)), ".")
-		require.NoError(t, err)
-		_, err = file.Heads("staging")
+		_, err := headsIn(t, "staging", oneWith("{env: HEADS_TEST_SET}", text), ".")
 		require.ErrorContains(t, err, place+says, text)
 		assert.NotContains(t, err.Error(), "a-secret")
 	}
-	file, err := Parse([]byte(oneWith("{env: HEADS_TEST_SET}", someHead+", set: {greetings: \"${tools}\"}}")), ".")
-	require.NoError(t, err)
-	_, err = file.Heads("staging")
+	_, err := headsIn(t, "staging", oneWith("{env: HEADS_TEST_SET}", someHead+", set: {greetings: \"${tools}\"}}"), ".")
 	require.NoError(t, err)
 }
 
 func TestSecretValuesThatCannotBeUsedAreRefused(t *testing.T) {
-	t.Parallel()
 	dir := folderOf(t, map[string]string{"empty": "\n", "short": "abcdefg", "large": strings.Repeat("x", 64<<10+1), "full": strings.Repeat("x", 64<<10)})
 	read := func(value string) error {
-		file, err := Parse([]byte(oneWith(value, someHead+", set: {greetings: \"${tools}\"}}")), dir)
-		require.NoError(t, err)
-		_, err = file.Heads("staging")
+		_, err := headsIn(t, "staging", oneWith(value, someHead+", set: {greetings: \"${tools}\"}}"), dir)
 		return err
 	}
 	require.NoError(t, read("{file: full}"))

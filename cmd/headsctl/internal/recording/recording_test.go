@@ -18,23 +18,19 @@ import (
 )
 
 func TestTokenFillsWhatIsMasked(t *testing.T) {
-	t.Parallel()
 	assert.Equal(t, "/a%20%2Fb/e?k=a+%2Fb", recording.Fill("/[redacted]/e?k=[redacted]", "a /b"))
 }
 
 func TestRecordedPathHoldsNoToken(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string]string{
-		"/h/correcthorsebatterystaple/get_weather_for_a_city": "/h/[redacted]/get_weather_for_a_city",
-		"/h/0123456789abcdef": "/h/[redacted]",
+	const call, event = `{"session_metadata":{}}`, `{"event_type":"a","head_id":"b"}`
+	for _, row := range [][3]string{
+		{"/h/correcthorsebatterystaple/get_weather_for_a_city", call, "/h/[redacted]/get_weather_for_a_city"},
+		{"/h/0123456789abcdef", call, "/h/[redacted]"}, {"/h/correcthorsebatterystaple", event, "/h/[redacted]"},
 	} {
-		e, ok := recording.Classify(path, nil, []byte(`{"session_metadata":{}}`))
+		e, ok := recording.Classify(row[0], nil, []byte(row[1]))
 		require.True(t, ok)
-		assert.Equal(t, want, e.Path)
+		assert.Equal(t, row[2], e.Path)
 	}
-	e, ok := recording.Classify("/h/correcthorsebatterystaple", nil, []byte(`{"event_type":"a","head_id":"b"}`))
-	require.True(t, ok)
-	assert.Equal(t, "/h/[redacted]", e.Path)
 }
 
 func entry(n int) *recording.Entry {
@@ -44,15 +40,42 @@ func entry(n int) *recording.Entry {
 	}
 }
 
-func read(t *testing.T, path string) (*recording.Recording, error) {
+func read(t *testing.T, path string) *recording.Recording {
+	t.Helper()
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer func() { _ = file.Close() }()
-	return recording.Read(file)
+	r, err := recording.Read(file)
+	require.NoError(t, err)
+	return r
+}
+
+// write appends entries to a recording.
+func write(t *testing.T, path string, entries ...*recording.Entry) {
+	t.Helper()
+	w, err := recording.Open(path, time.Now())
+	require.NoError(t, err)
+	for _, e := range entries {
+		require.NoError(t, w.Append(e, true))
+	}
+	require.NoError(t, w.Close())
+}
+
+func contents(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return text
+}
+
+func mode(t *testing.T, path string) os.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	return info.Mode().Perm()
 }
 
 func TestLinesOfSeveralGoroutinesAreWhole(t *testing.T) {
-	t.Parallel()
 	path := filepath.Join(t.TempDir(), "r.jsonl")
 	w, err := recording.Open(path, time.Now())
 	require.NoError(t, err)
@@ -66,68 +89,45 @@ func TestLinesOfSeveralGoroutinesAreWhole(t *testing.T) {
 	}
 	writers.Wait()
 	require.NoError(t, w.Close())
-	r, err := read(t, path)
-	require.NoError(t, err)
-	assert.Len(t, r.Entries, 160)
+	assert.Len(t, read(t, path).Entries, 160)
 }
 
 // A program may be killed at any byte of what it writes.
 func TestARecordingThatWasCutIsAppendedTo(t *testing.T) {
-	t.Parallel()
 	path := filepath.Join(t.TempDir(), "r.jsonl")
-	w, err := recording.Open(path, time.Now())
-	require.NoError(t, err)
-	require.NoError(t, w.Append(entry(1), true))
-	whole, err := os.ReadFile(path)
-	require.NoError(t, err)
+	write(t, path, entry(1))
+	whole := contents(t, path)
 	large := entry(2)
 	large.Body = recording.Text(strings.Repeat("é", 100_000)) // more than is read at once to find the last line
-	require.NoError(t, w.Append(large, true))
-	require.NoError(t, w.Close())
-	both, err := os.ReadFile(path)
-	require.NoError(t, err)
+	write(t, path, large)
+	both := contents(t, path)
 	for size, entries := range map[int]int{len(whole): 1, len(whole) + 1: 1, len(whole) + 70_000: 1, len(both) - 2: 1, len(both) - 1: 2, len(both): 2, len(whole) - 1: 1} {
 		require.NoError(t, os.WriteFile(path, both[:size], 0o600))
-		r, err := read(t, path)
-		require.NoError(t, err)
-		assert.Len(t, r.Entries, entries, "%d bytes", size)
-		w, err := recording.Open(path, time.Now())
-		require.NoError(t, err)
-		require.NoError(t, w.Append(entry(3), true))
-		require.NoError(t, w.Close())
-		r, err = read(t, path)
-		require.NoError(t, err, "%d bytes", size)
+		assert.Len(t, read(t, path).Entries, entries, "%d bytes", size)
+		write(t, path, entry(3))
+		r := read(t, path)
 		assert.Len(t, r.Entries, entries+1, "%d bytes", size)
 		assert.Zero(t, r.CutLine)
 	}
 }
 
 func TestARecordingIsForItsOwnerAlone(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
-	w, err := recording.Open(filepath.Join(dir, "r"), time.Now())
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "empty"), nil, 0o644))
-	require.NoError(t, os.Chmod(filepath.Join(dir, "r"), 0o644))
-	for _, name := range []string{"r", "empty"} {
-		w, err := recording.Open(filepath.Join(dir, name), time.Now())
-		require.NoError(t, err)
-		require.NoError(t, w.Close())
-		info, err := os.Stat(filepath.Join(dir, name))
-		require.NoError(t, err)
-		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), name)
+	r, empty, notes := filepath.Join(dir, "r"), filepath.Join(dir, "empty"), filepath.Join(dir, "notes")
+	write(t, r)
+	require.NoError(t, os.Chmod(r, 0o644))
+	require.NoError(t, os.WriteFile(empty, nil, 0o644))
+	require.NoError(t, os.WriteFile(notes, []byte("buy milk\n"), 0o644))
+	for _, path := range []string{r, empty} {
+		write(t, path)
+		assert.Equal(t, os.FileMode(0o600), mode(t, path), path)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes"), []byte("buy milk\n"), 0o644))
-	_, err = recording.Open(filepath.Join(dir, "notes"), time.Now())
+	_, err := recording.Open(notes, time.Now())
 	require.Error(t, err)
-	info, err := os.Stat(filepath.Join(dir, "notes"))
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o644), info.Mode().Perm(), "what is no recording stays as it is")
+	assert.Equal(t, os.FileMode(0o644), mode(t, notes), "what is no recording stays as it is")
 }
 
 func TestABodyThatMayBeAnEventIsNoToolCall(t *testing.T) {
-	t.Parallel()
 	for body, want := range map[string]bool{
 		`{"order":"7","session_metadata":{}}`:                          true,
 		`{"a":1,"A":2,"session_metadata":{"event_type":"x"}}`:          true,
@@ -159,10 +159,7 @@ func FuzzWhatIsWrittenIsRead(f *testing.F) {
 		e.ID, e.At = "1", time.Now().UTC()
 		e.Answer = recording.Answer{Status: status, ContentType: contentType, Body: answer, By: recording.ByBackEnd}
 		name := filepath.Join(t.TempDir(), "r")
-		w, err := recording.Open(name, time.Now())
-		require.NoError(t, err)
-		require.NoError(t, w.Append(e, false))
-		require.NoError(t, w.Close())
+		write(t, name, e)
 		file, err := os.Open(name)
 		require.NoError(t, err)
 		defer func() { _ = file.Close() }()
@@ -178,7 +175,6 @@ func FuzzWhatIsWrittenIsRead(f *testing.F) {
 }
 
 func TestNoLineIsWrittenThatIsTooLongToRead(t *testing.T) {
-	t.Parallel()
 	path := filepath.Join(t.TempDir(), "r.jsonl")
 	w, err := recording.Open(path, time.Now())
 	require.NoError(t, err)
@@ -187,17 +183,9 @@ func TestNoLineIsWrittenThatIsTooLongToRead(t *testing.T) {
 	assert.EqualError(t, w.Append(large, true), "it takes more than 16 MiB")
 	require.NoError(t, w.Append(entry(2), true))
 	require.NoError(t, w.Close())
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = file.WriteString(strings.Repeat("x", 17<<20) + "\n")
-	require.NoError(t, err)
-	require.NoError(t, file.Close())
-	w, err = recording.Open(path, time.Now())
-	require.NoError(t, err)
-	require.NoError(t, w.Append(entry(3), true))
-	require.NoError(t, w.Close())
-	r, err := read(t, path)
-	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append(contents(t, path), strings.Repeat("x", 17<<20)+"\n"...), 0o600))
+	write(t, path, entry(3))
+	r := read(t, path)
 	assert.Len(t, r.Entries, 2)
 	require.Len(t, r.Faults, 1)
 	assert.Equal(t, recording.LineError{Line: 3, Problem: "has more than 16 MiB"}, *r.Faults[0])
@@ -206,19 +194,15 @@ func TestNoLineIsWrittenThatIsTooLongToRead(t *testing.T) {
 // What is read stays in the file until it is needed.
 func TestReadKeepsNoBodies(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.jsonl")
-	w, err := recording.Open(path, time.Now())
-	require.NoError(t, err)
 	for i := range 64 {
 		e := entry(i)
 		e.Body = recording.Text(strings.Repeat("b", 512<<10))
-		require.NoError(t, w.Append(e, false))
+		write(t, path, e)
 	}
-	require.NoError(t, w.Close())
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	r, err := read(t, path)
-	require.NoError(t, err)
+	r := read(t, path)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	assert.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(4<<20))
@@ -226,18 +210,12 @@ func TestReadKeepsNoBodies(t *testing.T) {
 }
 
 func TestRecordingsCanBePutTogether(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	var all []byte
 	for i := range 2 {
 		path := filepath.Join(dir, fmt.Sprint(i))
-		w, err := recording.Open(path, time.Now())
-		require.NoError(t, err)
-		require.NoError(t, w.Append(entry(i), false))
-		require.NoError(t, w.Close())
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		all = append(all, text...)
+		write(t, path, entry(i))
+		all = append(all, contents(t, path)...)
 	}
 	r, err := recording.Read(strings.NewReader(string(all)))
 	require.NoError(t, err)
