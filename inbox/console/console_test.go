@@ -112,35 +112,7 @@ func (b browser) get(query string) (int, string) {
 	return resp.StatusCode, text
 }
 
-// shows returns a page, which is shown.
-func (b browser) shows(query string) string {
-	b.t.Helper()
-	status, text := b.get(query)
-	require.Equal(b.t, http.StatusOK, status, query)
-	return text
-}
-
-// post sends a form.
-func (b browser) post(form url.Values) (*http.Response, string) {
-	b.t.Helper()
-	return b.post(form)
-}
-
 func operator(*http.Request) string { return "ada" }
-
-func nobody(*http.Request) string { return "" }
-
-func newAudit() (*bytes.Buffer, console.Option) {
-	var log bytes.Buffer
-	return &log, console.Audit(slog.New(slog.NewJSONHandler(&log, nil)))
-}
-
-func statusOf(t *testing.T, in *inbox.Inbox) inbox.Status {
-	t.Helper()
-	s, err := in.Status(t.Context())
-	require.NoError(t, err)
-	return s
-}
 
 func TestEveryAnswerIsIsolated(t *testing.T) {
 	in := openInbox(t)
@@ -202,19 +174,26 @@ func TestOnlyAConfirmedPostOfAnAllowedActorChanges(t *testing.T) {
 		add(t, in, "head", "session", n)
 	}
 	bury(t, in, errorOf("no such customer"))
-	log, audit := newAudit()
+	dead := func() int64 {
+		s, err := in.Status(t.Context())
+		require.NoError(t, err)
+		return s.Dead
+	}
+	var log bytes.Buffer
+	audit := console.Audit(slog.New(slog.NewJSONHandler(&log, nil)))
 	form := url.Values{"action": {"redrive"}, "event": {"1", "2", "2"}, "confirmed": {"yes"}}
 	unasked := url.Values{"action": {"redrive"}, "event": {"1", "2"}}
 
 	reading := serve(t, in, audit)
-	resp, text := reading.post(form)
+	resp, text := reading.do(http.MethodPost, "", form, nil)
 	assert.Equal(t, http.StatusForbidden, resp.StatusCode)
 	assert.Contains(t, text, "console.AllowChanges")
-	text = reading.shows("?view=dead")
+	_, text = reading.get("?view=dead")
 	assert.NotContains(t, text, "checkbox")
 	assert.NotContains(t, text, "Redrive")
 
-	resp, _ = serve(t, in, audit, console.AllowChanges(nobody)).post(form)
+	nobody := serve(t, in, audit, console.AllowChanges(func(*http.Request) string { return "" }))
+	resp, _ = nobody.do(http.MethodPost, "", form, nil)
 	assert.Equal(t, http.StatusForbidden, resp.StatusCode)
 
 	b := serve(t, in, audit, console.AllowChanges(operator))
@@ -237,37 +216,37 @@ func TestOnlyAConfirmedPostOfAnAllowedActorChanges(t *testing.T) {
 		"not a number": {"action": {"delete"}, "event": {"1", "x"}, "confirmed": {"yes"}}, "like 17": {"action": {"delete"}, "event": {"-1"}, "confirmed": {"yes"}},
 		"at most": {"action": {"delete"}, "event": make([]string, 1001), "confirmed": {"yes"}},
 	} {
-		resp, text := b.post(bad)
+		resp, text := b.do(http.MethodPost, "", bad, nil)
 		assert.Equal(t, http.StatusBadRequest, resp.StatusCode, name)
 		assert.Contains(t, text, name)
 	}
-	resp, text = b.post(unasked)
+	resp, text = b.do(http.MethodPost, "", unasked, nil)
 	assert.Equal(t, http.StatusOK, resp.StatusCode)
 	assert.Contains(t, text, "<h1>Redrive 2 events?</h1>")
 	assert.Contains(t, text, ">Redrive 2 events</button>")
-	assert.EqualValues(t, 3, statusOf(t, in).Dead, "nothing has changed")
+	assert.EqualValues(t, 3, dead(), "nothing has changed")
 	assert.Empty(t, log.String())
 
 	resp, _ = b.do(http.MethodPost, "", form, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") })
 	assert.Equal(t, http.StatusSeeOther, resp.StatusCode)
-	text = b.shows(resp.Header.Get("Location"))
+	_, text = b.get(resp.Header.Get("Location"))
 	assert.Contains(t, text, `role="status">2 events redriven.<`)
-	assert.EqualValues(t, 1, statusOf(t, in).Dead)
+	assert.EqualValues(t, 1, dead())
 	assert.Contains(t, log.String(), `"msg":"inbox console: events redriven","actor":"ada","sequences":[1,2],"number":2`)
 
-	_, text = b.post(url.Values{"action": {"delete"}, "event": {"3"}})
+	_, text = b.do(http.MethodPost, "", url.Values{"action": {"delete"}, "event": {"3"}}, nil)
 	assert.Contains(t, text, "<h1>Delete 1 event?</h1>")
-	resp, _ = b.post(url.Values{"action": {"delete"}, "event": {"3"}, "confirmed": {"yes"}})
-	text = b.shows(resp.Header.Get("Location"))
+	resp, _ = b.do(http.MethodPost, "", url.Values{"action": {"delete"}, "event": {"3"}, "confirmed": {"yes"}}, nil)
+	_, text = b.get(resp.Header.Get("Location"))
 	assert.Contains(t, text, `role="status">1 event deleted.<`)
-	assert.Zero(t, statusOf(t, in).Dead)
+	assert.Zero(t, dead())
 }
 
 // A message in an address that somebody sends proves nothing.
 func TestOnlyWhatThisPageDidIsReported(t *testing.T) {
 	b := serve(t, openInbox(t), console.AllowChanges(operator))
 	for _, query := range []string{"?view=dead&deleted=7", "?view=dead&redriven=7", "?view=dead&result=7+events+deleted."} {
-		text := b.shows(query)
+		_, text := b.get(query)
 		assert.NotContains(t, text, `role="status"`, query)
 	}
 }
@@ -276,25 +255,27 @@ func TestBodiesAreShownOnlyToWhomIsAllowed(t *testing.T) {
 	in := openInbox(t)
 	add(t, in, "head", "session", 1)
 	form := url.Values{"action": {"body"}, "event": {"1"}}
-	log, audit := newAudit()
+	var log bytes.Buffer
+	audit := console.Audit(slog.New(slog.NewJSONHandler(&log, nil)))
+	nobody := func(*http.Request) string { return "" }
 	for name, opts := range map[string][]console.Option{
 		"without the option": {audit}, "with another option": {audit, console.AllowChanges(operator)}, "nobody": {audit, console.AllowBodies(nobody)},
 	} {
 		b := serve(t, in, opts...)
-		resp, text := b.post(form)
+		resp, text := b.do(http.MethodPost, "", form, nil)
 		assert.Equal(t, http.StatusForbidden, resp.StatusCode, name)
 		assert.NotContains(t, text, canary, name)
 	}
 
 	b := serve(t, in, audit, console.AllowBodies(operator))
-	text := b.shows("?view=event&sequence=1&body=1")
+	_, text := b.get("?view=event&sequence=1&body=1")
 	assert.Contains(t, text, "Show body")
 	assert.NotContains(t, text, canary, "a link shows none")
 	resp, text := b.do(http.MethodPost, "", form, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
 	assert.Equal(t, http.StatusForbidden, resp.StatusCode)
 	assert.NotContains(t, text, canary)
 	assert.Empty(t, log.String())
-	_, text = b.post(form)
+	_, text = b.do(http.MethodPost, "", form, nil)
 	assert.Contains(t, text, canary)
 	assert.Contains(t, log.String(), `"msg":"inbox console: body shown","actor":"ada","sequences":[1],"number":1`)
 	assert.NotContains(t, log.String(), canary)
@@ -311,19 +292,21 @@ func TestHostileTextStaysText(t *testing.T) {
 	b := serve(t, in, console.AllowChanges(operator), console.AllowBodies(operator))
 	for _, id := range ids {
 		query := "?" + url.Values{"view": {"session"}, "head": {id}, "session": {id}}.Encode()
-		text := b.shows(query)
+		status, text := b.get(query)
+		assert.Equal(t, http.StatusOK, status, "%q", id)
 		assert.Equal(t, 1, strings.Count(text, `scope="row"`), "%q", id)
 		assert.NotContains(t, text, "<script>", "%q", id)
 		assert.NotContains(t, text, "\x00", "%q", id)
 		if len(id) < 1024 {
 			assert.Contains(t, html.UnescapeString(text), url.Values{"session": {id}}.Encode(), "the link leads back: %q", id)
 		}
-		text = b.shows("?" + url.Values{"view": {"dead"}, "head": {id}}.Encode())
+		status, text = b.get("?" + url.Values{"view": {"dead"}, "head": {id}}.Encode())
+		assert.Equal(t, http.StatusOK, status, "%q", id)
 		assert.Equal(t, 1, strings.Count(text, `scope="row"`), "%q", id)
 		assert.NotContains(t, text, "<script>", "%q", id)
 	}
 	for n := range ids {
-		_, text := b.post(url.Values{"action": {"body"}, "event": {fmt.Sprint(n + 1)}})
+		_, text := b.do(http.MethodPost, "", url.Values{"action": {"body"}, "event": {fmt.Sprint(n + 1)}}, nil)
 		assert.NotContains(t, text, "<script>")
 		assert.NotContains(t, text, "\u202e")
 	}
@@ -364,17 +347,17 @@ func TestPagesLeadToOlderEvents(t *testing.T) {
 		add(t, in, "head", fmt.Sprint("session", n%2), n)
 	}
 	b := serve(t, in)
-	text := b.shows("?view=waiting&head=head&from=2020-01-01T00:00")
+	_, text := b.get("?view=waiting&head=head&from=2020-01-01T00:00")
 	assert.Equal(t, 50, strings.Count(text, `scope="row"`))
 	assert.Contains(t, text, `?before=11&amp;from=2020-01-01T00%3A00&amp;head=head&amp;view=waiting`)
-	text = b.shows("?before=11&head=head&view=waiting")
+	_, text = b.get("?before=11&head=head&view=waiting")
 	assert.Equal(t, 10, strings.Count(text, `scope="row"`))
 	assert.NotContains(t, text, "Older")
-	text = b.shows("?view=all&type=start_conversation&session=session1")
+	_, text = b.get("?view=all&type=start_conversation&session=session1")
 	assert.Equal(t, 30, strings.Count(text, `scope="row"`))
-	text = b.shows("?view=all&to=2020-01-01")
+	_, text = b.get("?view=all&to=2020-01-01")
 	assert.Contains(t, text, "No event.")
-	text = b.shows("?view=session&head=head&session=session1")
+	_, text = b.get("?view=session&head=head&session=session1")
 	assert.Less(t, strings.Index(text, "sequence=2&"), strings.Index(text, "sequence=60&"), "in the session's order")
 }
 
@@ -382,7 +365,7 @@ func TestOverviewShowsNumbers(t *testing.T) {
 	in := openInbox(t)
 	b := serve(t, in)
 	shows := func(name, number string) {
-		text := b.shows("")
+		_, text := b.get("")
 		assert.Regexp(t, `<dt><a [^>]*>`+name+`</a></dt><dd>`+number+`</dd>`, text)
 	}
 	shows("Waiting", "0")
@@ -423,28 +406,30 @@ func TestDeadLettersAreGroupedByErrorAndRedrivenTogether(t *testing.T) {
 		require.NoError(t, err)
 		return fmt.Errorf("error <%d>", n%40)
 	})
-	log, audit := newAudit()
-	b := serve(t, in, console.AllowChanges(operator), audit)
-	text := b.shows("?view=dead")
+	var log bytes.Buffer
+	b := serve(t, in, console.AllowChanges(operator), console.Audit(slog.New(slog.NewJSONHandler(&log, nil))))
+	_, text := b.get("?view=dead")
 	groups, _, _ := strings.Cut(text, "<h2>Events</h2>")
 	assert.Equal(t, 40, strings.Count(groups, `scope="row"`))
 	assert.Equal(t, 40, strings.Count(groups, ">Redrive 125 events</button>"))
 	assert.Regexp(t, `<tr><td>125</td>.*error &lt;7&gt;.*<td class="free">end_conversation, start_conversation</td><td>2</td><td>20.*Look at event \d+<`, groups)
 
 	query := "?" + url.Values{"view": {"dead"}, "error": {"error <7>"}}.Encode()
-	text = b.shows(query)
+	_, text = b.get(query)
 	assert.Equal(t, 50, strings.Count(text, `scope="row"`))
 	assert.NotContains(t, text, "error &lt;8&gt;")
 	assert.Contains(t, text, "Older")
 
-	resp, _ := b.post(url.Values{"action": {"redrive-group"}, "error": {"error <7>"}})
+	resp, _ := b.do(http.MethodPost, "", url.Values{"action": {"redrive-group"}, "error": {"error <7>"}}, nil)
 	require.Equal(t, http.StatusSeeOther, resp.StatusCode)
-	text = b.shows(resp.Header.Get("Location"))
+	_, text = b.get(resp.Header.Get("Location"))
 	assert.Contains(t, text, `role="status">125 events redriven.<`)
 	assert.Contains(t, log.String(), `"number":125`)
-	assert.EqualValues(t, 4875, statusOf(t, in).Dead)
-	assert.EqualValues(t, 125, statusOf(t, in).Pending)
-	resp, _ = b.post(url.Values{"action": {"redrive-group"}})
+	status, err := in.Status(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 4875, status.Dead)
+	assert.EqualValues(t, 125, status.Pending)
+	resp, _ = b.do(http.MethodPost, "", url.Values{"action": {"redrive-group"}}, nil)
 	assert.Equal(t, http.StatusBadRequest, resp.StatusCode)
 }
 
@@ -458,9 +443,11 @@ func TestPagesOfHugeTextsAreSmall(t *testing.T) {
 	bury(t, in, errorOf(huge))
 	b := serve(t, in, console.AllowChanges(operator), console.AllowBodies(operator))
 	for _, query := range []string{"", "?view=all", "?view=dead", "?view=event&sequence=1"} {
-		assert.Less(t, len(b.shows(query)), 1_000_000, query)
+		status, text := b.get(query)
+		assert.Equal(t, http.StatusOK, status)
+		assert.Less(t, len(text), 1_000_000, query)
 	}
-	_, text := b.post(url.Values{"action": {"body"}, "event": {"1"}})
+	_, text := b.do(http.MethodPost, "", url.Values{"action": {"body"}, "event": {"1"}}, nil)
 	assert.Less(t, len(text), 1_000_000)
 	assert.Contains(t, text, `\u202e\u202e`)
 	entries, _, err := in.List(t.Context(), inbox.Query{HeadID: huge}, "", 0)
