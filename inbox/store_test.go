@@ -440,7 +440,7 @@ func TestPrefixesKeepInboxesApart(t *testing.T) {
 
 func TestPostgresIsRefusedWithoutDurability(t *testing.T) {
 	for setting, want := range map[string]string{
-		"synchronous_commit = off": "synchronous_commit is off", "default_transaction_read_only = on": "read-only",
+		"synchronous_commit = off": "synchronous_commit is off", "default_transaction_read_only = on": "read-only; connect to the primary",
 	} {
 		s := newStore(t, "postgres")
 		s.exec(t, "ALTER DATABASE "+s.name[strings.LastIndex(s.name, "=")+1:]+" SET "+setting)
