@@ -87,15 +87,13 @@ func newClient(base *url.URL, token string, cfg *config) *Client {
 		streamBase:        cfg.streamURL,
 		streamingProvider: cfg.streamingProvider,
 	}}
-	client := &Client{
+	return &Client{
 		Heads:                &HeadsService{s},
 		HeadVisuals:          &HeadVisualsService{s},
 		Webhooks:             &WebhooksService{s},
 		ConversationSettings: &ConversationSettingsService{s},
 		core:                 s.core,
 	}
-	s.core.keys = newKeyCache(client.Webhooks.sharedKeys)
-	return client
 }
 
 // shared returns what the services share, or nil for a client that was not made by New.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,18 +29,19 @@ type core struct {
 
 	locks            keyed.Locks[lockKey] // of what is read, changed and written back whole
 	webhooksModified atomic.Int64         // writes of Webhooks.Modify
-	keys             *keycache.Cache      // the shared keys of heads, for Webhooks.KeySource
-	oldAddresses     sync.Map             // of heads that were switched and still show it: headMode to AccessURL
+	newKeys          sync.Once
+	keys             *keycache.Cache // the shared keys of heads, for Webhooks.KeySource
+	oldAddresses     sync.Map        // of heads that were switched and still show it: headMode to AccessURL
 }
 
 // service is the part that all services have.
 type service struct{ core *core }
 
-// payload is what an operation sends: the parameter of its route, unescaped and checked, query
-// options for go-querystring, and a JSON body.
+// payload is what an operation sends: the parameter of its route, unescaped and checked, the query
+// of queryOf, and a JSON body.
 type payload struct {
 	param string
-	query any
+	query func() (url.Values, error)
 	body  []byte
 	once  bool   // without retries
 	of    string // the id that the answer must have, if it is not param
@@ -50,9 +52,15 @@ func (p payload) request() (transport.Request, error) {
 	if p.query == nil {
 		return r, nil
 	}
-	values, err := query.Values(p.query)
+	values, err := p.query()
 	r.RawQuery = values.Encode()
 	return r, err
+}
+
+// queryOf returns the query of options for go-querystring. A program links that module only if it
+// calls an operation with a query.
+func queryOf(options any) func() (url.Values, error) {
+	return func() (url.Values, error) { return query.Values(options) }
 }
 
 // document is what the service answers with. Its id is checked.

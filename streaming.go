@@ -144,7 +144,7 @@ func (s *HeadsService) setVideoStreaming(ctx context.Context, headID string, ena
 	type options struct {
 		VideoStreaming bool `url:"videoStreaming"`
 	}
-	return doPlain(ctx, s.core, opHeadsSetVideoStreaming, payload{param: headID, query: options{enabled}})
+	return doPlain(ctx, s.core, opHeadsSetVideoStreaming, payload{param: headID, query: queryOf(options{enabled})})
 }
 
 // PlanStreaming returns what ConvertToStreaming would do with the same options.

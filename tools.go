@@ -127,9 +127,6 @@ func CheckPrompt(systemPrompt string, tools ...Tool) []PromptProblem {
 	return problems
 }
 
-// String returns the sentence.
-func (p PromptProblem) String() string { return p.Problem }
-
 // mentions reports whether a text contains a name as a whole word.
 func mentions(text, name string) bool {
 	if name == "" {

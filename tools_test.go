@@ -603,7 +603,6 @@ func TestCheckPromptNamesWhatThePromptLacks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []PromptProblem
 			for _, problem := range CheckPrompt(tt.prompt, tt.tools...) {
-				assert.Equal(t, problem.Problem, problem.String())
 				name := problem.Tool
 				if problem.Parameter != "" {
 					name = problem.Parameter

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +20,8 @@ type EnsureOptions struct {
 	KeepDelivery     bool // don't change the delivery of events
 }
 
-// Ensured is a registration that Ensure has found, changed or created.
+// Ensured is a registration that Ensure has found, changed or created. Packages fmt and log/slog
+// show its Webhook.
 type Ensured struct {
 	Webhook      // as it is now
 	Created bool `json:"created"` // by this call
@@ -40,16 +40,6 @@ func (e *Ensured) UnmarshalJSON(document []byte) error {
 		Created    *bool    `json:"created"`
 		Duplicates *[]int64 `json:"duplicates"`
 	}{&e.Created, &e.Duplicates})
-}
-
-// Format shows the webhook, whether it was created, and the duplicates.
-func (e Ensured) Format(f fmt.State, _ rune) {
-	writeText(f, fmt.Sprintf("heads.Ensured{%v, created: %t, duplicates: %v}", e.Webhook, e.Created, e.Duplicates))
-}
-
-// LogValue returns the fields of Webhook.LogValue, created and duplicates.
-func (e Ensured) LogValue() slog.Value {
-	return slog.GroupValue(append(e.attrs(), slog.Bool("created", e.Created), slog.Any("duplicates", e.Duplicates))...)
 }
 
 // Ensure makes sure that the registration that spec describes exists, exactly

@@ -115,7 +115,7 @@ func (s *WebhooksService) list(ctx context.Context, headID string, retry bool) (
 	type options struct {
 		HeadID string `url:"headId"`
 	}
-	hooks, err := do[webhookList](ctx, s.core, opWebhooksList, payload{query: options{headID}, of: headID, once: !retry})
+	hooks, err := do[webhookList](ctx, s.core, opWebhooksList, payload{query: queryOf(options{headID}), of: headID, once: !retry})
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func (s *WebhooksService) setDelivery(ctx context.Context, headID string, enable
 	type options struct {
 		EnableEvents bool `url:"enableEvents"`
 	}
-	return doPlain(ctx, s.core, opWebhooksSetDelivery, payload{param: headID, query: options{enabled}})
+	return doPlain(ctx, s.core, opWebhooksSetDelivery, payload{param: headID, query: queryOf(options{enabled})})
 }
 
 // NewWebhookUpdate returns an update that sets nothing yet.
@@ -578,6 +578,8 @@ func (s *WebhooksService) keyCache() *keycache.Cache {
 	if s.core == nil {
 		return newKeyCache(s.sharedKeys) // its requests return what is wrong with the client
 	}
+	// Not by New, so that a program without webhooks links none of this.
+	s.core.newKeys.Do(func() { s.core.keys = newKeyCache(s.sharedKeys) })
 	return s.core.keys
 }
 

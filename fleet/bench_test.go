@@ -30,8 +30,7 @@ func TestApplyTakesLittleMoreThanItsRequests(t *testing.T) {
 		const latency, concurrency = 50 * time.Millisecond, 16
 		e := newEmulator(t, headstest.WithLatency(latency))
 		specs := converting(e, exhaustive.Count(200, 1000))
-		report, err := fleet.Apply(t.Context(), e.Client(), specs, fleet.Options{Concurrency: concurrency})
-		require.NoError(t, err)
+		report := apply(t, e, fleet.Options{Concurrency: concurrency}, specs...)
 		assert.Equal(t, len(specs), report.Count(fleet.OutcomeChanged))
 		assert.LessOrEqual(t, slowdown(e, report, latency, concurrency), 1.15)
 	})
@@ -50,9 +49,7 @@ func BenchmarkApply1000HeadsAt50ms(b *testing.B) {
 		ratio := slowdown(e, report, latency, concurrency)
 		b.ReportMetric(ratio, "x-ideal")
 		b.ReportMetric(float64(len(e.Requests()))/1000, "requests/head")
-		if ratio > 1.15 {
-			b.Errorf("%.3f of the ideal time, want at most 1.15", ratio)
-		}
+		assert.LessOrEqual(b, ratio, 1.15)
 	}
 }
 
@@ -93,8 +90,6 @@ func BenchmarkMemoryOf10000Specs(b *testing.B) {
 		require.NoError(b, report.WriteHTML(io.Discard))
 		peak = max(peak, heap()-base)
 		b.ReportMetric(peak, "peak-MB")
-		if peak > 64 {
-			b.Errorf("%.1f MB, want at most 64", peak)
-		}
+		assert.LessOrEqual(b, peak, 64.0)
 	}
 }

@@ -3,9 +3,7 @@ package fleet_test
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -40,9 +38,9 @@ func everything(id string) fleet.Spec {
 func TestApplyBringsAHeadToItsSpecInOrder(t *testing.T) {
 	e, id := withHead(t, headstest.Head{TTSProvider: "polly", TTSVoice: "Joanna"})
 	before := len(e.Requests())
-	report := apply(t, e, fleet.Options{}, everything(id))
-	require.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
-	assert.Equal(t, "Ada", report.Results[0].Label)
+	result := apply(t, e, fleet.Options{}, everything(id)).Results[0]
+	require.Equal(t, fleet.OutcomeChanged, result.Outcome, "%v", result.Err)
+	assert.Equal(t, "Ada", result.Label)
 	assert.Equal(t, []string{
 		"PUT /head/update", // fields
 		"PUT /head/update", // voice
@@ -52,16 +50,10 @@ func TestApplyBringsAHeadToItsSpecInOrder(t *testing.T) {
 		"PUT /head/" + id + "/conversation-settings",
 	}, writes(since(e, before)))
 	head := get(t, e, id)
-	assert.Equal(t, "Hallo", head.Greetings)
-	assert.Equal(t, []string{"a", "b"}, head.Phrases)
-	assert.Empty(t, head.Suggestions)
-	assert.Equal(t, streamingVoice, head.TTSVoice)
-	assert.True(t, head.VideoStreaming)
-	assert.True(t, head.EnableEvents)
+	assert.Equal(t, []any{"Hallo", []string{"a", "b"}, []string{}, streamingVoice, true, true},
+		[]any{head.Greetings, head.Phrases, head.Suggestions, head.TTSVoice, head.VideoStreaming, head.EnableEvents})
 	assert.Len(t, head.ConversationSettings.Tools, 1)
-	result := report.Results[0]
-	assert.Equal(t, "https://chat.example.test", result.Before.Base)
-	assert.Equal(t, "https://stream.example.test", result.After.Base)
+	assert.Equal(t, []string{"https://chat.example.test", "https://stream.example.test"}, []string{result.Before.Base, result.After.Base})
 	var fields []string
 	for _, c := range result.Changes {
 		fields = append(fields, c.Field)
@@ -69,20 +61,11 @@ func TestApplyBringsAHeadToItsSpecInOrder(t *testing.T) {
 	assert.Equal(t, []string{"name", "alias", "language", "languageSpeechRecognition", "operationMode", "ocProvider", "promptConfig.system_prompt", "greetings",
 		"isRandomSuggestions", "phrases", "suggestions", "customWords", "fileUrl", "pluginOperationalModeConfig", "semanticThreshold",
 		"voice", "streaming", "delivery", "webhook https://hooks.example.com/heads", "tool find"}, fields)
-}
 
-func TestASecondApplyOnlyReadsEachHeadTwice(t *testing.T) {
-	e := newEmulator(t)
-	var specs []fleet.Spec
-	for range 3 {
-		specs = append(specs, everything(e.AddHead(headstest.Head{TTSProvider: "polly"})))
-	}
-	assert.Equal(t, 3, apply(t, e, fleet.Options{}, specs...).Count(fleet.OutcomeChanged))
-	before := len(e.Requests())
-	report := apply(t, e, fleet.Options{}, specs...)
-	assert.Equal(t, 3, report.Count(fleet.OutcomeUnchanged), "%v", report.Results)
+	before = len(e.Requests())
+	assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, everything(id)).Results[0].Outcome)
+	assert.Len(t, since(e, before), 2, "a second run only reads")
 	assert.Empty(t, writes(since(e, before)))
-	assert.LessOrEqual(t, len(since(e, before)), 6)
 }
 
 func TestPlanReadsEachHeadTwiceAndChangesNothing(t *testing.T) {
@@ -110,24 +93,22 @@ func TestASpecThatSpecOfReturnsChangesNothing(t *testing.T) {
 			e, id := withHead(t, headstest.Head{TTSProvider: "polly"})
 			switch kind {
 			case "with everything":
-				report := apply(t, e, fleet.Options{}, everything(id))
-				require.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome)
+				require.Equal(t, fleet.OutcomeChanged, apply(t, e, fleet.Options{}, everything(id)).Results[0].Outcome)
 			case "odd":
 				id = oddHead(t, e)
 			}
 			spec, err := fleet.SpecOf(context.Background(), e.Client(), id)
 			require.NoError(t, err)
-			before := len(e.Requests())
-			report := apply(t, e, fleet.Options{}, *spec)
-			assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome, "%v %v", report.Results[0].Changes, report.Results[0].Err)
-			assert.Empty(t, writes(since(e, before)))
-
 			document, err := json.Marshal(spec)
 			require.NoError(t, err)
 			var read fleet.Spec
 			require.NoError(t, json.Unmarshal(document, &read))
-			report = apply(t, e, fleet.Options{}, read)
-			assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome, "%s: %v %v", document, report.Results[0].Changes, report.Results[0].Err)
+			before := len(e.Requests())
+			for _, spec := range []fleet.Spec{*spec, read} {
+				result := apply(t, e, fleet.Options{}, spec).Results[0]
+				assert.Equal(t, fleet.OutcomeUnchanged, result.Outcome, "%s: %v %v", document, result.Changes, result.Err)
+			}
+			assert.Empty(t, writes(since(e, before)))
 		})
 	}
 }
@@ -162,23 +143,13 @@ func TestSpecOfKeepsToolsWithoutATypeAndOfAnUnknownOne(t *testing.T) {
 }
 
 func TestSpecOfLeavesOutAPluginConfigurationThatIsAText(t *testing.T) {
-	const id = "3fa85f64-5717-4562-b3fc-2c963f66afa6" // the emulator stores no such head
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/head/"+id {
-			_, _ = io.WriteString(w, `{"id":"`+id+`","pluginOperationalModeConfig":"a text","greetings":"Hi"}`)
-			return
-		}
-		_, _ = io.WriteString(w, `[]`)
-	}))
-	t.Cleanup(service.Close)
-	c, err := heads.New(service.URL, "token", heads.WithInsecureHTTP())
-	require.NoError(t, err)
-	spec, err := fleet.SpecOf(t.Context(), c, id)
+	e, id := withHead(t, headstest.Head{}) // which stores no such head
+	e.Inject(headstest.Fault{Method: http.MethodGet, Route: "/head/{id}", Body: `{"id":"` + id + `","pluginOperationalModeConfig":"a text","greetings":"Hi"}`})
+	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
 	require.NoError(t, err)
 	require.Len(t, spec.Omitted, 1)
 	assert.Contains(t, spec.Omitted[0], "pluginOperationalModeConfig: ")
-	assert.NotContains(t, spec.Set, "pluginOperationalModeConfig")
-	assert.Equal(t, "Hi", spec.Set["greetings"])
+	assert.Equal(t, map[string]any{"greetings": "Hi"}, spec.Set)
 }
 
 func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {
@@ -201,10 +172,8 @@ func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {
 }
 
 func TestSpecOfLeavesOutAVoiceThatNoSpecCanHold(t *testing.T) {
-	for voice, omitted := range map[string]int{"string": 1, "": 0} {
-		e := newEmulator(t)
-		provider := map[string]string{"string": "azure"}[voice]
-		id := e.AddHead(headstest.Head{Fields: map[string]any{"ttsProvider": provider, "ttsVoice": voice}})
+	for voice, omitted := range map[heads.Voice]int{{Provider: "azure", ID: "string"}: 1, {}: 0} {
+		e, id := withHead(t, headstest.Head{Fields: map[string]any{"ttsProvider": voice.Provider, "ttsVoice": voice.ID}})
 		spec, err := fleet.SpecOf(context.Background(), e.Client(), id)
 		require.NoError(t, err)
 		assert.Nil(t, spec.Voice)
@@ -213,26 +182,52 @@ func TestSpecOfLeavesOutAVoiceThatNoSpecCanHold(t *testing.T) {
 	}
 }
 
-func TestTheCaseOfAProviderIsIgnored(t *testing.T) {
-	e, id := withHead(t, headstest.Head{TTSProvider: "Azure", TTSVoice: "en-US-plain"})
-	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Voice: &heads.Voice{Provider: "azure", ID: "en-US-plain"}})
-	assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome)
+func TestWhatIsNoDifferenceIsUnchanged(t *testing.T) {
+	for name, row := range map[string]struct {
+		head headstest.Head
+		spec fleet.Spec
+	}{
+		"case of a provider": {headstest.Head{TTSProvider: "Azure", TTSVoice: "en-US-plain"}, fleet.Spec{Voice: &heads.Voice{Provider: "azure", ID: "en-US-plain"}}},
+		"empty list, null":   {headstest.Head{Fields: map[string]any{"phrases": nil}}, fleet.Spec{Set: map[string]any{"phrases": []string{}}}},
+		"empty object, null": {headstest.Head{Fields: map[string]any{"customWords": nil}}, fleet.Spec{Set: map[string]any{"customWords": map[string]string{}}}},
+	} {
+		e, id := withHead(t, row.head)
+		row.spec.ID = id
+		assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, row.spec).Results[0].Outcome, name)
+	}
 }
 
-func TestADeletedWebhookThatIsStillListedIsAFailure(t *testing.T) {
+func TestAChangeThatTheHeadDoesNotShowIsAFailure(t *testing.T) {
+	page := headstest.Fault{Method: http.MethodPut, Status: 200, Body: "<html>back soon</html>"} // of a proxy
+	for name, row := range map[string]struct {
+		spec  fleet.Spec
+		fault headstest.Fault
+		want  string
+	}{
+		"delivery": {fleet.Spec{Delivery: on()}, page, "the delivery of events was set, but the head does not show it"},
+		"field":    {fleet.Spec{Set: map[string]any{"greetings": "Hi"}}, page, "the field greetings was set, but the head does not show it"},
+		"voice":    {fleet.Spec{Voice: &heads.Voice{Provider: "polly", ID: "Joanna"}}, page, "the field voice was set, but the head does not show it"},
+		"webhook":  {fleet.Spec{Webhooks: []fleet.WebhookSpec{}, PruneWebhooks: true}, headstest.Fault{Method: http.MethodDelete, Status: 200, Body: "{}"}, "webhook 1 was deleted, but it is still listed"},
+	} {
+		e, id := withHead(t, headstest.Head{})
+		_, _, err := e.AddWebhook(id, "https://hooks.example.com/a")
+		require.NoError(t, err)
+		e.Inject(row.fault)
+		row.spec.ID = id
+		result := apply(t, e, fleet.Options{}, row.spec).Results[0]
+		assert.Equal(t, []any{fleet.OutcomeFailed, heads.ReasonTemporary}, []any{result.Outcome, result.Reason}, name)
+		assert.ErrorContains(t, result.Err, row.want)
+		assert.Empty(t, result.Changes, name)
+	}
+}
+
+func TestAWebhookThatIsGoneWasDeleted(t *testing.T) {
 	e, id := withHead(t, headstest.Head{})
 	_, _, err := e.AddWebhook(id, "https://hooks.example.com/a")
 	require.NoError(t, err)
-	spec := fleet.Spec{ID: id, Webhooks: []fleet.WebhookSpec{}, PruneWebhooks: true}
-	remove := e.Inject(headstest.Fault{Method: http.MethodDelete, Status: 200, Body: "{}"})
-	result := apply(t, e, fleet.Options{}, spec).Results[0]
-	assert.Equal(t, []any{fleet.OutcomeFailed, heads.ReasonTemporary}, []any{result.Outcome, result.Reason})
-	assert.Empty(t, result.Changes)
-	remove()
-
 	e.Inject(headstest.Fault{Method: http.MethodDelete, Status: 404, After: true})
-	result = apply(t, e, fleet.Options{}, spec).Results[0]
-	assert.Equal(t, fleet.OutcomeChanged, result.Outcome, "it is gone: %v", result.Err)
+	result := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Webhooks: []fleet.WebhookSpec{}, PruneWebhooks: true}).Results[0]
+	assert.Equal(t, fleet.OutcomeChanged, result.Outcome, "%v", result.Err)
 	assert.Equal(t, []fleet.Change{{Field: "webhook https://hooks.example.com/a", From: "no event"}}, result.Changes)
 }
 
@@ -299,9 +294,10 @@ func TestToolsKeepKeysThatTheSpecDoesNotMention(t *testing.T) {
 }
 
 func TestThePlanOfAToolSaysWhatOfItChanges(t *testing.T) {
-	const token = "canary-tool-path-token"
+	const token, url = "canary-tool-path-token", "https://t.example.com/canary-tool-path-token"
+	const when = `{"description":"When.","name":"day","type":"string"}`
 	e, id := withHead(t, headstest.Head{OperationMode: heads.OperationModeOC})
-	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"find","description":"Finds.","url":"https://t.example.com/`+token+`/find","parameters":[{"name":"day","type":"string","description":"When."},{"name":"q","type":"string","description":"What."}]}`)))
+	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"find","description":"Finds.","url":"`+url+`","parameters":[{"name":"day","type":"string","description":"When."},{"name":"q","type":"string","description":"What."}]}`)))
 	day := heads.ToolParameter{Name: "day", Type: "string", Description: "When."}
 	q := heads.ToolParameter{Name: "q", Type: "string", Description: "What."}
 	later := heads.ToolParameter{Name: "day", Type: "string", Description: "Later."}
@@ -310,13 +306,12 @@ func TestThePlanOfAToolSaysWhatOfItChanges(t *testing.T) {
 		parameters []heads.ToolParameter
 		from, to   string
 	}{
-		"url":               {token + "2", []heads.ToolParameter{day, q}, "url: [redacted]", "url: [redacted]"},
-		"parameter":         {token, []heads.ToolParameter{later, q}, `parameter day: {"description":"When.","name":"day","type":"string"}`, `parameter day: {"description":"Later.","name":"day","type":"string"}`},
-		"removed parameter": {token, []heads.ToolParameter{q}, `parameter day: {"description":"When.","name":"day","type":"string"}`, "no parameter day"},
-		"order":             {token, []heads.ToolParameter{q, day}, `parameters: [{"description":"When.`, `parameters: [{"description":"What.`},
+		"url":               {url + "2", []heads.ToolParameter{day, q}, "url: [redacted]", "url: [redacted]"},
+		"parameter":         {url, []heads.ToolParameter{later, q}, "parameter day: " + when, `parameter day: {"description":"Later.","name":"day","type":"string"}`},
+		"removed parameter": {url, []heads.ToolParameter{q}, "parameter day: " + when, "no parameter day"},
+		"order":             {url, []heads.ToolParameter{q, day}, `parameters: [{"description":"When.`, `parameters: [{"description":"What.`},
 	} {
-		tool := heads.Tool{Name: "find", Description: "Finds.", URL: "https://t.example.com/" + c.url + "/find", Parameters: c.parameters}
-		report := plan(t, e, fleet.Spec{ID: id, Tools: &[]heads.Tool{tool}})
+		report := plan(t, e, fleet.Spec{ID: id, Tools: &[]heads.Tool{{Name: "find", Description: "Finds.", URL: c.url, Parameters: c.parameters}}})
 		require.Len(t, report.Results[0].Changes, 1, name)
 		change := report.Results[0].Changes[0]
 		assert.Equal(t, "tool find", change.Field)
@@ -331,7 +326,6 @@ func TestEveryHeadHasARowWhateverHappensToTheOthers(t *testing.T) {
 	expressive := e.AddHead(headstest.Head{HeadVisualID: e.AddVisual(headstest.Visual{Mode: heads.VisualModeTwoLoops})})
 	wrongVoice := e.AddHead(headstest.Head{TTSProvider: "polly", TTSVoice: "Joanna"})
 	noTools := e.AddHead(headstest.Head{OperationMode: heads.OperationModeTTT})
-	vanished := "3fa85f64-5717-4562-b3fc-2c963f66afa6"
 	refused := e.AddHead(headstest.Head{})
 	fine := e.AddHead(headstest.Head{})
 	e.Inject(headstest.Fault{Method: http.MethodPut, Route: "/head/" + refused + "/video-streaming", Status: 409, Body: `{"message":"not now"}`})
@@ -341,7 +335,7 @@ func TestEveryHeadHasARowWhateverHappensToTheOthers(t *testing.T) {
 		fleet.Spec{ID: expressive, Streaming: on(), Set: greet},
 		fleet.Spec{ID: wrongVoice, Streaming: on(), Set: greet},
 		fleet.Spec{ID: noTools, Tools: &tools, Set: greet},
-		fleet.Spec{ID: vanished, Streaming: on()},
+		fleet.Spec{ID: lobby, Streaming: on()},
 		fleet.Spec{ID: refused, Streaming: on(), Voice: &heads.Voice{Provider: "elevenlabs", ID: streamingVoice}},
 		fleet.Spec{ID: fine, Streaming: on()},
 	)
@@ -399,9 +393,8 @@ func TestAVoiceThatIsRefusedAfterTheSwitchBack(t *testing.T) {
 func TestAStreamingHeadRefusesAVoiceThatCannotStream(t *testing.T) {
 	for _, streaming := range []*bool{nil, on()} {
 		e, id := withHead(t, headstest.Head{VideoStreaming: true})
-		report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Streaming: streaming, Voice: &heads.Voice{Provider: "polly", ID: "Vicki"}})
-		assert.Equal(t, fleet.OutcomeBlocked, report.Results[0].Outcome)
-		assert.Equal(t, heads.ReasonProvider, report.Results[0].Reason)
+		result := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Streaming: streaming, Voice: &heads.Voice{Provider: "polly", ID: "Vicki"}}).Results[0]
+		assert.Equal(t, []any{fleet.OutcomeBlocked, heads.ReasonProvider}, []any{result.Outcome, result.Reason})
 		assert.Empty(t, writes(since(e, 0)))
 	}
 }
@@ -437,18 +430,4 @@ func TestToolsAreRemovedInAnyOperationMode(t *testing.T) {
 	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Tools: &[]heads.Tool{}})
 	assert.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
 	assert.Empty(t, get(t, e, id).ConversationSettings.Tools)
-}
-
-func TestAPageOfAProxyIsNotTakenForAChange(t *testing.T) {
-	e, id := withHead(t, headstest.Head{})
-	e.Inject(headstest.Fault{Method: http.MethodPut, Route: "/head/{id}/enable-events", Status: 200, Body: "<html>back soon</html>"})
-	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Delivery: on()})
-	assert.Equal(t, fleet.OutcomeFailed, report.Results[0].Outcome)
-	assert.Equal(t, heads.ReasonTemporary, report.Results[0].Reason)
-}
-
-func TestAnEmptyListIsTheSameAsNull(t *testing.T) {
-	e, id := withHead(t, headstest.Head{Fields: map[string]any{"phrases": nil, "customWords": nil}})
-	spec := fleet.Spec{ID: id, Set: map[string]any{"phrases": []string{}, "customWords": map[string]string{}}}
-	assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, spec).Results[0].Outcome)
 }

@@ -43,39 +43,35 @@ func readFile(t testing.TB, path string) string {
 func TestTheOldAccessURLIsOnDiskBeforeTheSwitchIsSent(t *testing.T) {
 	for name, streaming := range map[string]*bool{"to streaming": on(), "to legacy": off()} {
 		t.Run(name, func(t *testing.T) {
-			path := journalPath(t)
 			e, id := withHead(t, headstest.Head{VideoStreaming: !*streaming})
-			before := get(t, e, id)
-			address, err := heads.ParseAccessURL(before.PublicURL.Reveal())
+			path, seen := journalPath(t), ""
+			address, err := heads.ParseAccessURL(get(t, e, id).PublicURL.Reveal())
 			require.NoError(t, err)
-			seen := ""
 			client := e.Client(heads.WithObserver(heads.Observer[heads.Attempt]{End: func(_ context.Context, a heads.Attempt) {
 				if a.Operation == "Heads.SetVideoStreaming" {
 					seen = readFile(t, path)
 				}
 			}}))
-			j := openJournal(t, path)
 			e.Inject(headstest.Fault{Method: "PUT", Route: "/head/{id}/video-streaming", Status: 400})
-			report, err := fleet.Apply(context.Background(), client, []fleet.Spec{{ID: id, Streaming: streaming}}, fleet.Options{Journal: j})
+			report, err := fleet.Apply(context.Background(), client, []fleet.Spec{{ID: id, Streaming: streaming}}, fleet.Options{Journal: openJournal(t, path)})
 			require.NoError(t, err)
 			assert.Equal(t, fleet.OutcomeFailed, report.Results[0].Outcome)
-			assert.Contains(t, seen, id)
-			assert.Contains(t, seen, address.PublicHeadID)
-			assert.Contains(t, seen, address.Base)
+			for _, part := range []string{id, address.PublicHeadID, address.Base} {
+				assert.Contains(t, seen, part)
+			}
 			assert.NotContains(t, seen, address.APIKey.Reveal(), "a journal holds no key")
 		})
 	}
 }
 
+// As on a full disk.
 func TestWithoutItsRecordASwitchIsNotSentAndNoHeadBegins(t *testing.T) {
-	path := journalPath(t)
-	e := newEmulator(t)
-	var specs []fleet.Spec
-	for range 5 {
-		specs = append(specs, fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on(), Voice: &heads.Voice{Provider: "elevenlabs", ID: streamingVoice}})
+	e, path := newEmulator(t), journalPath(t)
+	specs := converting(e, 5)
+	for i := range specs {
+		specs[i].Voice = &heads.Voice{Provider: "elevenlabs", ID: streamingVoice}
 	}
-	j := openJournal(t, path)
-	done := 0
+	j, done := openJournal(t, path), 0
 	o := fleet.Options{Concurrency: 1, Journal: j, OnResult: func(fleet.Result) {
 		if done++; done == 2 {
 			j.FailWrites(syscall.ENOSPC)
@@ -91,11 +87,9 @@ func TestWithoutItsRecordASwitchIsNotSentAndNoHeadBegins(t *testing.T) {
 	assert.Equal(t, "azure", third.TTSProvider, "nothing is half done")
 
 	require.NoError(t, j.Close())
-	again := openJournal(t, path)
-	assert.Zero(t, again.Dropped(), "the part that was written is gone")
-	o.Journal, o.OnResult = again, nil
-	report, err = fleet.Apply(context.Background(), e.Client(), specs, o)
-	require.NoError(t, err)
+	o.Journal, o.OnResult = openJournal(t, path), nil
+	assert.Zero(t, o.Journal.Dropped(), "the part that was written is gone")
+	report = apply(t, e, o, specs...)
 	assert.Equal(t, 3, report.Count(fleet.OutcomeChanged))
 	assert.Len(t, report.Moves(), 5, "nothing is forgotten")
 }
@@ -207,13 +201,11 @@ func TestAFileOfAnotherFormatIsRefusedUntouched(t *testing.T) {
 	}
 }
 
-func TestAJournalIsARegularFile(t *testing.T) {
+func TestAJournalIsARegularFileOfItsOwner(t *testing.T) {
 	_, err := fleet.OpenJournal(os.DevNull)
 	require.ErrorIs(t, err, heads.ErrInvalid)
 	assert.ErrorContains(t, err, "not a regular file")
-}
 
-func TestAJournalIsReadableByItsOwnerOnly(t *testing.T) {
 	path := journalPath(t)
 	openJournal(t, path)
 	info, err := os.Stat(path)
@@ -239,10 +231,9 @@ func TestAJournalInUseIsRefusedHereAndInAnotherProcess(t *testing.T) {
 }
 
 func TestNoSwitchIsSentAfterTheJournalIsClosed(t *testing.T) {
-	e := newEmulator(t)
+	e, id := withHead(t, headstest.Head{})
 	j := openJournal(t, journalPath(t))
 	require.NoError(t, j.Close())
-	id := e.AddHead(headstest.Head{})
 	report, err := fleet.Apply(context.Background(), e.Client(), []fleet.Spec{{ID: id, Streaming: on()}}, fleet.Options{Journal: j})
 	assert.ErrorContains(t, err, "closed")
 	assert.Equal(t, fleet.OutcomeFailed, report.Results[0].Outcome)
@@ -267,9 +258,7 @@ type recorded struct {
 func newRecorded(t *testing.T) recorded {
 	t.Helper()
 	r := recorded{e: newEmulator(t), path: journalPath(t)}
-	for range 2 {
-		r.specs = append(r.specs, fleet.Spec{ID: r.e.AddHead(headstest.Head{}), Label: "Lobby", Streaming: on()})
-	}
+	r.specs = converting(r.e, 2)
 	j := openJournal(t, r.path)
 	r.moves = apply(t, r.e, fleet.Options{Concurrency: 1, Journal: j}, r.specs...).Moves()
 	require.NoError(t, j.Close())
@@ -298,22 +287,20 @@ func (r recorded) plan(t *testing.T, content []byte) (report *fleet.Report, drop
 func TestNoFlippedBitOfAJournalChangesWhatItSays(t *testing.T) {
 	r := newRecorded(t)
 	tried, refused := 0, 0
-	for i := range r.content {
-		for bit := range 8 {
-			if !exhaustive.Takes(8*i+bit, 11) {
-				continue
-			}
-			tried++
-			content := bytes.Clone(r.content)
-			content[i] ^= 1 << bit
-			report, dropped, err := r.plan(t, content)
-			if err != nil {
-				refused++
-				continue
-			}
-			require.Equal(t, r.moves, report.Moves(), "bit %d of byte %d", bit, i)
-			require.Zero(t, dropped)
+	for i := range 8 * len(r.content) {
+		if !exhaustive.Takes(i, 11) {
+			continue
 		}
+		tried++
+		content := bytes.Clone(r.content)
+		content[i/8] ^= 1 << (i % 8)
+		report, dropped, err := r.plan(t, content)
+		if err != nil {
+			refused++
+			continue
+		}
+		require.Equal(t, r.moves, report.Moves(), "bit %d of byte %d", i%8, i/8)
+		require.Zero(t, dropped)
 	}
 	t.Logf("%d flips, %d refused", tried, refused)
 	assert.Positive(t, refused)
@@ -389,36 +376,31 @@ func TestAJournalOfAnotherServiceIsRefusedWithBothAddresses(t *testing.T) {
 	assert.NoError(t, at("https://new.example.com"), "the service has moved, and its first line was changed")
 }
 
-// The files of testdata were written by the version that introduced their format.
 func TestAJournalOfFormat1IsReadAndRewritten(t *testing.T) {
-	e, path := newEmulator(t), journalPath(t)
-	require.NoError(t, os.WriteFile(path, []byte(readFile(t, "testdata/formats/1.jsonl")), 0o600))
-	require.NoError(t, os.WriteFile(path+".new", []byte("left by a process that was killed"), 0o600))
-	link := filepath.Join(t.TempDir(), "link")
-	require.NoError(t, os.Symlink(path, link))
+	e, folder, old := newEmulator(t), t.TempDir(), readFile(t, "testdata/formats/1.jsonl")
+	path, target, mine := filepath.Join(folder, "journal"), filepath.Join(folder, "target"), filepath.Join(folder, "mine")
+	require.NoError(t, os.WriteFile(target, []byte(old), 0o600))
+	require.NoError(t, os.Symlink("target", path), "the journal itself may be one")
+	require.NoError(t, os.WriteFile(mine, []byte("mine"), 0o600))
+	require.NoError(t, os.Symlink("mine", target+".new"), "no other symlink is followed")
 	specs := []fleet.Spec{{ID: "11111111-0000-4000-8000-000000000000", Streaming: on()}, {ID: "22222222-0000-4000-8000-000000000000", Streaming: on()}}
 	for _, spec := range specs {
 		e.AddHead(headstest.Head{ID: spec.ID, VideoStreaming: true})
 	}
-	j := openJournal(t, link)
-	planned, err := fleet.Plan(t.Context(), e.Client(), specs, fleet.Options{Journal: j})
+	o := fleet.Options{Journal: openJournal(t, path)}
+	planned, err := fleet.Plan(t.Context(), e.Client(), specs, o)
 	require.NoError(t, err)
 	assert.Len(t, planned.Moves(), 2)
-	assert.Equal(t, readFile(t, "testdata/formats/1.jsonl"), readFile(t, path), "a plan writes nothing")
+	assert.Equal(t, old, readFile(t, path), "a plan writes nothing")
 
-	report := apply(t, e, fleet.Options{Journal: j}, specs...)
+	report := apply(t, e, o, specs...)
 	assert.Equal(t, planned.Moves(), report.Moves())
 	assert.Equal(t, "li-11111", report.Moves()[0].Old.PublicHeadID)
-	assert.Equal(t, readFile(t, "testdata/formats/2.jsonl"), readFile(t, path))
-	assert.NoFileExists(t, path+".new")
+	assert.Equal(t, readFile(t, "testdata/formats/2.jsonl"), readFile(t, target))
+	assert.Equal(t, "mine", readFile(t, mine))
+	assert.NoFileExists(t, target+".new")
 	_, err = fleet.OpenJournal(path)
 	require.ErrorIs(t, err, fleet.ErrJournalInUse, "the new file is locked as the old one was")
-
-	third := fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()}
-	assert.Len(t, apply(t, e, fleet.Options{Journal: j}, third).Moves(), 1)
-	require.NoError(t, j.Close())
-	report = apply(t, e, fleet.Options{Journal: openJournal(t, path)}, append(specs, third)...)
-	assert.Len(t, report.Moves(), 3)
 }
 
 func TestARewrittenJournalStillAwaitsAnAcceptedSwitch(t *testing.T) {
@@ -450,6 +432,7 @@ func TestAFileThatAnotherProcessHasReplacedIsNotTheJournal(t *testing.T) {
 	assert.ErrorIs(t, fleet.OpenFile(path, file), fleet.ErrJournalInUse)
 }
 
+// The files of testdata were written by the version that introduced their format.
 func TestJournalsOfEveryFormatAreContinued(t *testing.T) {
 	files, err := os.ReadDir("testdata/formats")
 	require.NoError(t, err)
@@ -465,21 +448,4 @@ func TestJournalsOfEveryFormatAreContinued(t *testing.T) {
 		require.NoError(t, j.Close())
 		assert.Len(t, apply(t, e, fleet.Options{Journal: openJournal(t, path)}, first, second).Moves(), 2, file.Name())
 	}
-}
-
-func TestTheRewriteOfAJournalFollowsNoSymlink(t *testing.T) {
-	e := newEmulator(t)
-	folder := t.TempDir()
-	path, mine := filepath.Join(folder, "journal"), filepath.Join(folder, "mine")
-	require.NoError(t, os.WriteFile(mine, []byte("mine"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "real"), []byte(readFile(t, "testdata/formats/1.jsonl")), 0o600))
-	require.NoError(t, os.Symlink("real", path), "the journal itself may be one")
-	require.NoError(t, os.Symlink("mine", filepath.Join(folder, "real.new")))
-	j, err := fleet.OpenJournal(path)
-	require.NoError(t, err)
-	apply(t, e, fleet.Options{Journal: j}, fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()})
-	require.NoError(t, j.Close())
-	assert.NotEqual(t, readFile(t, "testdata/formats/1.jsonl"), readFile(t, filepath.Join(folder, "real")), "it was rewritten")
-	assert.Equal(t, "mine", readFile(t, mine))
-	assert.NoFileExists(t, filepath.Join(folder, "real.new"))
 }

@@ -1,12 +1,9 @@
 package fleet_test
 
 import (
-	"bytes"
-	"io"
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,38 +15,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowToShow is a service that hides switches until hiding is set to false.
-type slowToShow struct {
-	http.RoundTripper
-	hiding atomic.Bool
-}
-
-func (s *slowToShow) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := s.RoundTripper.RoundTrip(r)
-	if err != nil || !s.hiding.Load() || r.Method != http.MethodGet {
-		return answer, err
-	}
-	body, err := io.ReadAll(answer.Body)
-	body = bytes.ReplaceAll(body, []byte(`"videoStreaming":true`), []byte(`"videoStreaming":false`))
-	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return answer, err
-}
-
-// newSlowToShow returns a service that hides switches, and a client of it.
-func newSlowToShow(t *testing.T, e *headstest.Emulator) (*slowToShow, *heads.Client) {
-	t.Helper()
-	service := &slowToShow{RoundTripper: e.Transport()}
-	service.hiding.Store(true)
-	client, err := heads.New("https://api.example.com", e.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: service}))
-	require.NoError(t, err)
-	return service, client
+// hideSwitches makes the service show a head as it is now, until the returned function is called.
+func hideSwitches(t *testing.T, e *headstest.Emulator, id string) (show func()) {
+	return e.Inject(headstest.Fault{Method: http.MethodGet, Route: "/head/" + id, Body: string(get(t, e, id).Raw.Bytes())})
 }
 
 func TestSwitchesThatAreNotSeenStopTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEmulator(t)
-		_, client := newSlowToShow(t, e)
-		report, err := fleet.Apply(t.Context(), client, converting(e, 3), fleet.Options{Concurrency: 1, StopAfter: 2, Convert: heads.ConvertOptions{ConfirmTimeout: time.Second}})
+		specs := converting(e, 3)
+		for _, spec := range specs {
+			hideSwitches(t, e, spec.ID)
+		}
+		report, err := fleet.Apply(t.Context(), e.Client(), specs, fleet.Options{Concurrency: 1, StopAfter: 2, Convert: heads.ConvertOptions{ConfirmTimeout: time.Second}})
 		require.ErrorIs(t, err, fleet.ErrStopped)
 		assert.Equal(t, []fleet.Outcome{"failed", "failed", "skipped"}, outcomesOf(report))
 	})
@@ -58,8 +36,8 @@ func TestSwitchesThatAreNotSeenStopTheRun(t *testing.T) {
 func TestAnAcceptedSwitchIsNeverSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEmulator(t)
-		service, client := newSlowToShow(t, e)
 		id, path := e.AddHead(headstest.Head{}), journalPath(t)
+		show := hideSwitches(t, e, id)
 		noted := false
 		run := func() fleet.Result {
 			j, err := fleet.OpenJournal(path) // as a new process does
@@ -68,21 +46,13 @@ func TestAnAcceptedSwitchIsNeverSentAgain(t *testing.T) {
 			o := fleet.Options{Journal: j, Convert: heads.ConvertOptions{ConfirmTimeout: 3 * time.Second}, OnStep: func(_ string, step heads.ConversionStep) {
 				noted = noted || step.Waiting && strings.Contains(readFile(t, path), `"accepted":true`)
 			}}
-			report, err := fleet.Apply(t.Context(), client, []fleet.Spec{{ID: id, Streaming: on()}}, o)
-			require.NoError(t, err)
+			report := apply(t, e, o, fleet.Spec{ID: id, Streaming: on()})
 			if r := report.Results[0]; r.Outcome != fleet.OutcomeFailed {
 				assert.Len(t, report.Moves(), 1)
 			}
 			return report.Results[0]
 		}
-		switches := func() (n int) {
-			for _, r := range since(e, 0) {
-				if strings.Contains(r, "/video-streaming") {
-					n++
-				}
-			}
-			return n
-		}
+		switches := func() int { return len(writes(since(e, 0))) }
 		for range 2 {
 			result := run()
 			assert.Equal(t, heads.ReasonUnknownOutcome, result.Reason, "%v", result.Err)
@@ -90,7 +60,7 @@ func TestAnAcceptedSwitchIsNeverSentAgain(t *testing.T) {
 		}
 		assert.True(t, noted, "on disk while the head is awaited")
 
-		time.AfterFunc(time.Second, func() { service.hiding.Store(false) })
+		time.AfterFunc(time.Second, show)
 		assert.Equal(t, fleet.OutcomeChanged, run().Outcome, "it shows up while it is awaited")
 		assert.Equal(t, fleet.OutcomeUnchanged, run().Outcome)
 		assert.Equal(t, 1, switches())
@@ -114,25 +84,20 @@ func TestASwitchBackEndsTheWaitForAnAcceptedOne(t *testing.T) {
 	})
 }
 
-func TestASwitchThatAProxyAnsweredIsSentAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newEmulator(t)
-		o := fleet.Options{Journal: openJournal(t, journalPath(t)), Convert: heads.ConvertOptions{ConfirmTimeout: 3 * time.Second}}
-		spec := fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()}
-		remove := e.Inject(headstest.Fault{Method: http.MethodPut, Status: 200, Body: "<html>We are back soon</html>"})
-		result := apply(t, e, o, spec).Results[0]
-		assert.Equal(t, heads.ReasonUnknownOutcome, result.Reason, "%v", result.Err)
-		remove()
-		assert.Equal(t, fleet.OutcomeChanged, apply(t, e, o, spec).Results[0].Outcome)
-	})
-}
-
-func TestARefusedSwitchIsSentAgain(t *testing.T) {
-	e := newEmulator(t)
-	j := openJournal(t, journalPath(t))
-	spec := fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()}
-	remove := e.Inject(headstest.Fault{Method: http.MethodPut, Status: 409})
-	assert.Equal(t, fleet.OutcomeFailed, apply(t, e, fleet.Options{Journal: j}, spec).Results[0].Outcome)
-	remove()
-	assert.Equal(t, fleet.OutcomeChanged, apply(t, e, fleet.Options{Journal: j}, spec).Results[0].Outcome)
+func TestASwitchThatTheServiceDidNotAcceptIsSentAgain(t *testing.T) {
+	for reason, fault := range map[heads.Reason]headstest.Fault{
+		heads.ReasonUnknownOutcome: {Method: http.MethodPut, Status: 200, Body: "<html>We are back soon</html>"},
+		heads.ReasonRefused:        {Method: http.MethodPut, Status: 409},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newEmulator(t)
+			o := fleet.Options{Journal: openJournal(t, journalPath(t)), Convert: heads.ConvertOptions{ConfirmTimeout: 3 * time.Second}}
+			spec := fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()}
+			remove := e.Inject(fault)
+			result := apply(t, e, o, spec).Results[0]
+			assert.Equal(t, []any{fleet.OutcomeFailed, reason}, []any{result.Outcome, result.Reason}, "%v", result.Err)
+			remove()
+			assert.Equal(t, fleet.OutcomeChanged, apply(t, e, o, spec).Results[0].Outcome)
+		})
+	}
 }

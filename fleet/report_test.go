@@ -27,7 +27,7 @@ func sampleReport(t testing.TB) *fleet.Report {
 		return a
 	}
 	started := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	return &fleet.Report{Started: started, Ended: started.Add(90 * time.Second), Results: []fleet.Result{
+	return &fleet.Report{Environment: "production & <b>", Started: started, Ended: started.Add(90 * time.Second), Results: []fleet.Result{
 		{HeadID: lobby, Label: `=HYPERLINK("x")`, Outcome: fleet.OutcomeChanged, Before: address("https://chat.example.com"), After: address("https://stream.example.com"),
 			Changes: []fleet.Change{{Field: "streaming", From: "false", To: "true"}, {Field: "tool find", To: "url: x"}, {Field: "greetings", From: "Hi"}},
 			Started: started, Duration: 1500 * time.Millisecond},
@@ -45,6 +45,7 @@ func TestJSONReport(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, string(marshalled), written.String(), "WriteJSON and encoding/json write the same")
 	want := `{
+		"environment": "production & <b>",
 		"started": "2026-11-21T12:00:00Z", "ended": "2026-11-21T12:01:30Z",
 		"counts": {"changed": 1, "pending": 0, "unchanged": 0, "blocked": 1, "failed": 1, "skipped": 1},
 		"results": [
@@ -60,20 +61,7 @@ func TestJSONReport(t *testing.T) {
 	empty, err := json.Marshal(fleet.Report{})
 	require.NoError(t, err)
 	assert.NotContains(t, string(empty), "null", "a list is never null")
-}
-
-func TestAReportHasItsEnvironment(t *testing.T) {
-	report := sampleReport(t)
-	report.Environment = "production & <b>"
-	var asJSON, page, rows bytes.Buffer
-	require.NoError(t, report.WriteJSON(&asJSON))
-	require.NoError(t, report.WriteHTML(&page))
-	require.NoError(t, report.WriteCSV(&rows))
-	var document struct{ Environment string }
-	require.NoError(t, json.Unmarshal(asJSON.Bytes(), &document))
-	assert.Equal(t, report.Environment, document.Environment)
-	assert.Contains(t, page.String(), "<h1>4 heads in production &amp; &lt;b&gt;</h1>")
-	assert.NotContains(t, rows.String(), "production", "the columns are fixed")
+	assert.NotContains(t, string(empty), "environment")
 }
 
 func TestCSVReport(t *testing.T) {
@@ -99,14 +87,11 @@ func TestHTMLReportLoadsNothingAndEscapesAllText(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(page, `<tr data-outcome="`+outcome+`">`), outcome)
 	}
 	assert.Equal(t, 1, strings.Count(page, "<script>"), "only the page's own")
-	assert.Contains(t, page, "&lt;script&gt;alert(")
-	assert.Contains(t, page, "&lt;b&gt;bold")
 	assert.NotRegexp(t, `(?i)(src|href|action)\s*=|@import|url\(|<link|<img|<iframe`, page)
-	assert.Contains(t, page, "default-src 'none'")
-	assert.Contains(t, page, "prefers-color-scheme: dark")
-	assert.Contains(t, page, "A new head is needed")
-	assert.Contains(t, page, "run it again")
-	assert.Contains(t, page, "https://chat.example.com/MyOrg-1/li-1<")
+	for _, want := range []string{"<h1>4 heads in production &amp; &lt;b&gt;</h1>", "&lt;script&gt;alert(", "&lt;b&gt;bold", "default-src 'none'", "prefers-color-scheme: dark",
+		"A new head is needed", "run it again", "https://chat.example.com/MyOrg-1/li-1<"} {
+		assert.Contains(t, page, want)
+	}
 }
 
 func TestEveryReasonHasARemedyInTheHTMLReport(t *testing.T) {
@@ -166,11 +151,9 @@ func TestNothingPrintsASecret(t *testing.T) {
 }
 
 func TestLongTextsOfAChangeAreCutWhereTheyDiffer(t *testing.T) {
-	e := newEmulator(t)
 	long := strings.Repeat("Be kind to everybody. ", 100)
-	id := e.AddHead(headstest.Head{Fields: map[string]any{"promptConfig": map[string]any{"system_prompt": long + "old\x1b[31m\nend"}}})
-	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Set: map[string]any{"promptConfig": map[string]any{"system_prompt": long + "new"}}})
-	change := report.Results[0].Changes[0]
+	e, id := withHead(t, headstest.Head{Fields: map[string]any{"promptConfig": map[string]any{"system_prompt": long + "old\x1b[31m\nend"}}})
+	change := plan(t, e, fleet.Spec{ID: id, Set: map[string]any{"promptConfig": map[string]any{"system_prompt": long + "new"}}}).Results[0].Changes[0]
 	assert.Equal(t, "promptConfig.system_prompt", change.Field)
 	assert.Regexp(t, `^….*old \[31m end$`, change.From)
 	assert.Regexp(t, `^….*new$`, change.To)

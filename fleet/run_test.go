@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,17 +32,11 @@ func TestTheRunStopsAfterTemporaryFailuresInARow(t *testing.T) {
 		for _, tt := range []struct {
 			stopAfter, healthyAt int // healthyAt: the head that does not fail, -1 for none
 			failed               int
-		}{{0, -1, 10}, {3, -1, 3}, {3, 1, 4}, {-1, -1, 14}} {
+		}{{0, -1, 10}, {3, -1, 3}, {3, 1, 4}, {-1, 0, 14}} {
 			e := newEmulator(t)
 			specs := converting(e, 15)
 			for i, spec := range specs {
 				if i != tt.healthyAt {
-					e.Inject(headstest.Fault{Route: "/head/" + spec.ID, Status: 503})
-				}
-			}
-			if tt.stopAfter < 0 {
-				e.RemoveFaults()
-				for _, spec := range specs[1:] {
 					e.Inject(headstest.Fault{Route: "/head/" + spec.ID, Status: 503})
 				}
 			}
@@ -249,24 +241,14 @@ func randomSpec(random *rand.Rand, id string) fleet.Spec {
 }
 
 func TestARefusedTokenEndsARun(t *testing.T) {
-	var requests atomic.Int64
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		requests.Add(1)
-		w.WriteHeader(http.StatusUnauthorized)
-	}))
-	t.Cleanup(service.Close)
-	client, err := heads.New(service.URL, "token", heads.WithInsecureHTTP())
-	require.NoError(t, err)
-	var specs []fleet.Spec
-	for i := range 20 {
-		specs = append(specs, fleet.Spec{ID: fmt.Sprintf("11111111-0000-4000-8000-%012d", i), Streaming: on()})
-	}
+	e := newEmulator(t)
+	specs := converting(e, 20)
+	e.Inject(headstest.Fault{Status: http.StatusUnauthorized})
 	for name, run := range map[string]func(context.Context, *heads.Client, []fleet.Spec, fleet.Options) (*fleet.Report, error){"plan": fleet.Plan, "apply": fleet.Apply} {
-		requests.Store(0)
-		report, err := run(t.Context(), client, specs, fleet.Options{Concurrency: 1, StopAfter: -1})
+		before := len(e.Requests())
+		report, err := run(t.Context(), e.Client(), specs, fleet.Options{Concurrency: 1, StopAfter: -1})
 		require.ErrorIs(t, err, heads.ErrUnauthorized, name)
-		assert.Equal(t, 1, report.Count(fleet.OutcomeFailed), name)
-		assert.Equal(t, 19, report.Count(fleet.OutcomeSkipped), name)
-		assert.EqualValues(t, 1, requests.Load(), name)
+		assert.Equal(t, []int{1, 19}, []int{report.Count(fleet.OutcomeFailed), report.Count(fleet.OutcomeSkipped)}, name)
+		assert.Len(t, since(e, before), 1, name)
 	}
 }

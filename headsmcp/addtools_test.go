@@ -33,19 +33,16 @@ func toolNames(h *heads.ToolHandler) (names []string) {
 }
 
 func TestAllPagesAreReadInOrder(t *testing.T) {
-	s := rawServer{pages: []string{named("c", "a"), named(), named("b")}}
-	h := newHandler(t)
-	names, err := AddTools(t.Context(), h, s.connect(t))
-	require.NoError(t, err)
-	assert.Equal(t, []string{"c", "a", "b"}, names)
-	assert.Equal(t, names, toolNames(h))
-}
-
-func TestServerWithoutToolsAddsNone(t *testing.T) {
-	s := rawServer{pages: []string{"[]"}}
-	names, err := AddTools(t.Context(), newHandler(t), s.connect(t))
-	require.NoError(t, err)
-	assert.Empty(t, names)
+	for _, row := range []struct{ pages, want []string }{
+		{[]string{named("c", "a"), named(), named("b")}, []string{"c", "a", "b"}},
+		{[]string{"[]"}, []string{}},
+	} {
+		h := newHandler(t)
+		names, err := tryAdd(t, h, row.pages)
+		require.NoError(t, err)
+		assert.Equal(t, row.want, names)
+		assert.ElementsMatch(t, names, toolNames(h))
+	}
 }
 
 func TestThousandToolsAreTheLimit(t *testing.T) {
@@ -53,80 +50,56 @@ func TestThousandToolsAreTheLimit(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("t%04d", i)
 	}
-	for _, row := range []struct {
-		name  string
-		pages []string
-		ok    bool
-	}{
-		{"1000", []string{named(many[:500]...), named(many[500:1000]...)}, true},
-		{"1001", []string{named(many[:500]...), named(many[500:]...)}, false},
-		{"empty pages without end", append(strings.Split(strings.Repeat("[] ", 1100), " ")[:1100], named("a")), false},
+	names, err := tryAdd(t, newHandler(t), []string{named(many[:500]...), named(many[500:1000]...)})
+	require.NoError(t, err)
+	assert.Len(t, names, 1000)
+	for name, pages := range map[string][]string{
+		"1001":                    {named(many[:500]...), named(many[500:]...)},
+		"empty pages without end": append(strings.Split(strings.Repeat("[] ", 1100), " ")[:1100], named("a")),
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			s := rawServer{pages: row.pages}
-			h := newHandler(t)
-			names, err := AddTools(t.Context(), h, s.connect(t))
-			if row.ok {
-				require.NoError(t, err)
-				assert.Len(t, names, 1000)
-				return
-			}
-			require.ErrorIs(t, err, heads.ErrInvalid)
-			assert.ErrorContains(t, err, "more than 1000 tools")
-			assert.Empty(t, h.Tools())
-		})
+		h := newHandler(t)
+		_, err := tryAdd(t, h, pages)
+		require.ErrorIs(t, err, heads.ErrInvalid, name)
+		assert.ErrorContains(t, err, "more than 1000 tools")
+		assert.Empty(t, h.Tools())
 	}
 }
 
 func TestOnlyAddsTheNamedTools(t *testing.T) {
-	s := rawServer{pages: []string{named("c", "bad name", "a", "b")}}
-	session := s.connect(t)
-	h := newHandler(t)
-	names, err := AddTools(t.Context(), h, session, Only("b"), Only("c"))
+	pages := []string{named("c", "bad name", "a", "b")}
+	names, err := tryAdd(t, newHandler(t), pages, Only("b"), Only("c"))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"c", "b"}, names, "in the server's order")
 
-	_, err = AddTools(t.Context(), newHandler(t), session, Only("a", "x", "y"))
+	_, err = tryAdd(t, newHandler(t), pages, Only("a", "x", "y"))
 	require.ErrorIs(t, err, heads.ErrInvalid)
 	assert.ErrorContains(t, err, `tool "x" is not one of the server's`)
 	assert.ErrorContains(t, err, `tool "y" is not one of the server's`)
 }
 
 func TestPrefixIsForTheHeadAlone(t *testing.T) {
-	var called string
-	s := rawServer{pages: []string{named("a")}}
-	s.answer = func(params json.RawMessage) string {
+	called := ""
+	s := rawServer{pages: []string{named("a")}, answer: func(params json.RawMessage) string {
 		called = string(params)
 		return `"result":{"content":[]}`
-	}
-	h := newHandler(t)
-	names, err := AddTools(t.Context(), h, s.connect(t), Prefix("crm_"))
+	}}
+	h, session := newHandler(t), s.connect(t)
+	names, err := AddTools(t.Context(), h, session, Prefix("crm_"))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"crm_a"}, names)
 	assert.Equal(t, "Done", call(t, h, "crm_a", `{}`))
 	assert.Contains(t, called, `"name":"a"`)
 
 	require.NoError(t, heads.AddTool(h, "a", "Mine", func(context.Context, struct{}) (string, error) { return "", nil }))
-	session := s.connect(t)
 	_, err = AddTools(t.Context(), h, session, Prefix("shop_"))
 	require.NoError(t, err, "the name without the prefix may be taken")
 	_, err = AddTools(t.Context(), h, session, Prefix("shop_"))
 	require.ErrorContains(t, err, `tool "shop_a" has the name of a tool of this handler`)
 }
 
-func TestNameTwiceOverPagesIsRefused(t *testing.T) {
-	s := rawServer{pages: []string{named("a", "b"), named("c", "a")}}
-	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, s.connect(t))
-	require.ErrorIs(t, err, heads.ErrInvalid)
-	require.ErrorContains(t, err, `tool "a" name is taken`)
-	assert.Empty(t, h.Tools())
-}
-
 func TestDescribeReplacesTexts(t *testing.T) {
-	s := rawServer{pages: []string{named("a", "b")}}
 	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, s.connect(t), Describe(func(t *mcp.Tool, parameter string) string {
+	_, err := tryAdd(t, h, []string{named("a", "b")}, Describe(func(t *mcp.Tool, parameter string) string {
 		if t.Name == "a" {
 			return ""
 		}
@@ -139,11 +112,11 @@ func TestDescribeReplacesTexts(t *testing.T) {
 }
 
 func TestFaultsOfAllToolsComeTogether(t *testing.T) {
-	s := rawServer{pages: []string{`[{"name":"a b","description":"A tool.","inputSchema":{"oneOf":[]}},{"name":"good","description":"A tool.","inputSchema":{}},
-		{"name":"mute","inputSchema":{}},{"name":"taken","description":"A tool.","inputSchema":{}},{"name":"good","description":"A tool.","inputSchema":{}}]`}}
 	h := newHandler(t)
 	require.NoError(t, heads.AddTool(h, "taken", "Mine", func(context.Context, struct{}) (string, error) { return "", nil }))
-	names, err := AddTools(t.Context(), h, s.connect(t))
+	names, err := tryAdd(t, h, []string{`[{"name":"a b","description":"A tool.","inputSchema":{"oneOf":[]}},{"name":"good","description":"A tool.","inputSchema":{}},
+		{"name":"mute","inputSchema":{}},{"name":"taken","description":"A tool.","inputSchema":{}}]`, named("good")})
+	require.ErrorIs(t, err, heads.ErrInvalid)
 	for _, want := range []string{`tool "a b" input schema has oneOf at the top`, `tool "a b" name`, `tool "mute" description`, `tool "taken" has the name of a tool of this handler`, `tool "good" name is taken`} {
 		assert.ErrorContains(t, err, want)
 	}
@@ -160,30 +133,26 @@ func TestWhatIsNotGivenIsRefused(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 	require.ErrorIs(t, err, heads.ErrInvalid)
-	s := rawServer{pages: []string{named("a")}}
-	_, err = AddTools(t.Context(), &heads.ToolHandler{}, s.connect(t))
+	_, err = tryAdd(t, &heads.ToolHandler{}, []string{named("a")})
 	require.ErrorIs(t, err, heads.ErrInvalid)
 }
 
 func TestListThatFailsAddsNothing(t *testing.T) {
-	s := rawServer{pages: []string{named("a"), `{"code":-32000,"message":"canary"}`}}
 	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, s.connect(t))
+	_, err := tryAdd(t, h, []string{named("a"), `{"code":-32000,"message":"canary"}`})
 	require.EqualError(t, err, "headsmcp: list the tools: the server answered with protocol error -32000")
 	assert.Empty(t, h.Tools())
 }
 
 func TestListThatHangsEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := rawServer{pages: []string{named("a")}}
-	s.handled = func(method string, _ json.RawMessage) {
+	s := rawServer{pages: []string{named("a")}, handled: func(method string, _ json.RawMessage) {
 		if method == "tools/list" {
 			cancel()
 			<-t.Context().Done()
 		}
-	}
-	session := s.connect(t)
-	_, err := AddTools(ctx, newHandler(t), session)
+	}}
+	_, err := AddTools(ctx, newHandler(t), s.connect(t))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -251,7 +220,15 @@ func TestServerChangesItsTools(t *testing.T) {
 	add("weather")
 	o := &mcp.ClientOptions{}
 	changed := Changed(o)
-	session := connectTo(t, server, o)
+	near, far := mcp.NewInMemoryTransports()
+	serving, err := server.Connect(t.Context(), far, nil)
+	require.NoError(t, err)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(), near, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = session.Close()
+		_ = serving.Wait()
+	})
 
 	h := newHandler(t)
 	names, err := AddTools(t.Context(), h, session)
@@ -269,18 +246,4 @@ func TestServerChangesItsTools(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"forecast"}, names)
 	assert.Equal(t, failed, call(t, h, "weather", `{"city":"Oslo"}`), "the old handler keeps what the server has lost")
-}
-
-func connectTo(t testing.TB, server *mcp.Server, o *mcp.ClientOptions) *mcp.ClientSession {
-	t.Helper()
-	near, far := mcp.NewInMemoryTransports()
-	serving, err := server.Connect(t.Context(), far, nil)
-	require.NoError(t, err)
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(), near, nil)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = session.Close()
-		_ = serving.Wait()
-	})
-	return session
 }

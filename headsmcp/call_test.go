@@ -28,6 +28,14 @@ func serving(t testing.TB, s *rawServer, inputSchema string, opts ...heads.ToolH
 	return h
 }
 
+// recording returns a handler with the one tool of the input schema, and the arguments of calls.
+func recording(t testing.TB, inputSchema string) (*heads.ToolHandler, *[]string) {
+	t.Helper()
+	var s rawServer
+	arguments := s.received()
+	return serving(t, &s, inputSchema), arguments
+}
+
 func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 	const node = `,"$defs":{"node":{"type":"object","properties":{"n":{"type":"integer"},"next":{"$ref":"#/$defs/node"}}}}`
 	for _, row := range []struct{ name, property, rest, given, want string }{
@@ -59,9 +67,7 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 		{"any value", `true`, ``, `{"a":[null,"x"]}`, `{"a":[null,"x"]}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var s rawServer
-			arguments := s.received()
-			h := serving(t, &s, `{"type":"object","properties":{"x":`+row.property+`},"required":["x"]`+row.rest+`}`)
+			h, arguments := recording(t, `{"type":"object","properties":{"x":`+row.property+`},"required":["x"]`+row.rest+`}`)
 			assert.Equal(t, "done", call(t, h, "tool", `{"x":`+row.given+`,"session_metadata":{"session_id":"s"}}`))
 			require.Len(t, *arguments, 1)
 			assert.Equal(t, `{"x":`+row.want+`}`, (*arguments)[0])
@@ -70,17 +76,13 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 }
 
 func TestDeclaredArgumentsAloneAreSent(t *testing.T) {
-	var s rawServer
-	arguments := s.received()
-	h := serving(t, &s, `{"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"string"},"e":false,"f":{"type":["string","null"]}},"required":["c","a"],"additionalProperties":false}`)
+	h, arguments := recording(t, `{"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"string"},"e":false,"f":{"type":["string","null"]}},"required":["c","a"],"additionalProperties":false}`)
 	assert.Equal(t, "done", call(t, h, "tool", `{"b":1,"a":"x","unknown":1,"e":2,"d":null,"session_metadata":{"session_id":"s"}}`))
 	assert.Equal(t, []string{`{"c":null,"a":"x","b":1}`}, *arguments, "required and nullable: null")
 }
 
 func TestArgumentsThatTheSchemaRefusesReachNoServer(t *testing.T) {
-	var s rawServer
-	arguments := s.received()
-	h := serving(t, &s, `{"type":"object","properties":{"city":{"enum":["Oslo","Rome"]},"days":{"type":"integer","maximum":9},"to":{"$ref":"#/$defs/address"}},"required":["city"],
+	h, arguments := recording(t, `{"type":"object","properties":{"city":{"enum":["Oslo","Rome"]},"days":{"type":"integer","maximum":9},"to":{"$ref":"#/$defs/address"}},"required":["city"],
 		"dependentRequired":{"to":["days"]},"$defs":{"address":{"type":"object","properties":{"zip":{"type":"string","minLength":5}},"required":["zip"]}}}`)
 	for _, row := range []struct{ body, want string }{
 		{`{}`, "city is missing; ask the user for it"},
@@ -97,6 +99,11 @@ func TestArgumentsThatTheSchemaRefusesReachNoServer(t *testing.T) {
 	assert.Empty(t, *arguments)
 	assert.Equal(t, "done", call(t, h, "tool", `{"city":"Oslo","days":"1","to":{"zip":12345}}`))
 	assert.Equal(t, []string{`{"city":"Oslo","days":1,"to":{"zip":"12345"}}`}, *arguments)
+
+	h, arguments = recording(t, `{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"x":{"type":"integer"},"y":{"enum":["a"]}},"required":["x","y"]}}}`)
+	assert.Equal(t, "y is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":1,"y":"b"}`))
+	assert.Equal(t, "done", call(t, h, "tool", `{"x":"1","y":"a"}`))
+	assert.Equal(t, []string{`{"x":1,"y":"a"}`}, *arguments)
 }
 
 func TestRulesOfAllArgumentsAreCheckedTogether(t *testing.T) {
@@ -109,23 +116,12 @@ func TestRulesOfAllArgumentsAreCheckedTogether(t *testing.T) {
 		"const":             `"const":{"x":1,"y":2}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s rawServer
-			arguments := s.received()
-			h := serving(t, &s, `{"type":"object","properties":{"x":{"type":"integer"},"y":{"type":"integer"}},`+rule+`}`)
+			h, arguments := recording(t, `{"type":"object","properties":{"x":{"type":"integer"},"y":{"type":"integer"}},`+rule+`}`)
 			assert.Equal(t, "The set of arguments is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":1}`))
 			assert.Equal(t, "done", call(t, h, "tool", `{"x":1,"y":"2"}`))
 			assert.Equal(t, []string{`{"x":1,"y":2}`}, *arguments)
 		})
 	}
-}
-
-func TestArgumentsOfASchemaBehindARefAreChecked(t *testing.T) {
-	var s rawServer
-	arguments := s.received()
-	h := serving(t, &s, `{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"x":{"type":"integer"},"y":{"enum":["a"]}},"required":["x","y"]}}}`)
-	assert.Equal(t, "y is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":1,"y":"b"}`))
-	assert.Equal(t, "done", call(t, h, "tool", `{"x":"1","y":"a"}`))
-	assert.Equal(t, []string{`{"x":1,"y":"a"}`}, *arguments)
 }
 
 // Anyone who talks to a head can make it call a tool.
@@ -157,9 +153,7 @@ func TestNoArgumentsKeepTheHandlerBusy(t *testing.T) {
 		{"levels that no schema describes", `{"type":"object"}`, nested(`{"n":`, "}", 9000), "done"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var s rawServer
-			s.received()
-			h := serving(t, &s, `{"type":"object","properties":{"x":`+row.property+`}}`)
+			h, _ := recording(t, `{"type":"object","properties":{"x":`+row.property+`}}`)
 			assert.Equal(t, row.want, call(t, h, "tool", `{"x":`+row.given+`}`))
 		})
 	}
@@ -167,10 +161,8 @@ func TestNoArgumentsKeepTheHandlerBusy(t *testing.T) {
 
 // Arguments that are few enough one by one may be too many together.
 func TestArgumentsThatAreTooManyTogetherAreRefused(t *testing.T) {
-	var s rawServer
-	arguments := s.received()
 	const pattern = `{"type":"string","pattern":"(a|aa){0,100}"}` // 704 instructions
-	h := serving(t, &s, `{"type":"object","properties":{"x":`+pattern+`,"y":`+pattern+`}}`)
+	h, arguments := recording(t, `{"type":"object","properties":{"x":`+pattern+`,"y":`+pattern+`}}`)
 	long := strings.Repeat("a", 10<<10)
 	assert.Equal(t, "The set of arguments is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":"`+long+`","y":"`+long+`"}`))
 	assert.Empty(t, *arguments)
@@ -204,9 +196,7 @@ func TestFieldsThatAreNotGivenCostNothing(t *testing.T) {
 }
 
 func TestDefaultsAreTheServers(t *testing.T) {
-	var s rawServer
-	arguments := s.received()
-	h := serving(t, &s, `{"type":"object","properties":{"when":{"type":"string","format":"date","default":"today"}}}`)
+	h, arguments := recording(t, `{"type":"object","properties":{"when":{"type":"string","format":"date","default":"today"}}}`)
 	assert.Equal(t, "done", call(t, h, "tool", `{}`))
 	assert.Equal(t, "done", call(t, h, "tool", `{"when":"no date"}`))
 	assert.Equal(t, []string{`{}`, `{"when":"no date"}`}, *arguments, "format is not checked here")
@@ -253,24 +243,26 @@ func TestFailuresTellTheModelNothing(t *testing.T) {
 	const secret = "canary"
 	for _, row := range []struct {
 		name   string
-		answer func(*rawServer) func(json.RawMessage) string
+		answer func(*rawServer) string
 		log    string
 	}{
-		{"protocol error", func(*rawServer) func(json.RawMessage) string {
-			return func(json.RawMessage) string { return `"error":{"code":-32602,"message":"` + secret + `"}` }
-		}, "protocol error -32602"},
-		{"no result", func(*rawServer) func(json.RawMessage) string {
-			return func(json.RawMessage) string { return `"result":{"content":"` + secret + `"}` }
-		}, "can't be read"},
-		{"dies in the call", func(s *rawServer) func(json.RawMessage) string {
-			return func(json.RawMessage) string { s.close(); return "" }
+		{"protocol error", func(*rawServer) string { return `"error":{"code":-32602,"message":"` + secret + `"}` }, "protocol error -32602"},
+		{"no result", func(*rawServer) string { return `"result":{"content":"` + secret + `"}` }, "can't be read"},
+		{"dies in the call", func(s *rawServer) string {
+			s.close()
+			return ""
+		}, "headsmcp: call a tool"},
+		{"closed in the call", func(s *rawServer) string {
+			s.close()
+			go s.session.Close()
+			return ""
 		}, "headsmcp: call a tool"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var log strings.Builder
 			var s rawServer
 			h := serving(t, &s, `{}`, logTo(&log))
-			s.answer = row.answer(&s)
+			s.answer = func(json.RawMessage) string { return row.answer(&s) }
 			assert.Equal(t, failed, call(t, h, "tool", `{}`))
 			assert.Contains(t, log.String(), row.log)
 			assert.Contains(t, log.String(), "tool=tool")
@@ -291,81 +283,56 @@ func TestFailureTellsItsKindAlone(t *testing.T) {
 	require.EqualError(t, err, "headsmcp: call a tool: the server asks for input, which no visitor can give it")
 }
 
-// What the server said of its tools holds for what it is sent, and for nothing else.
 func TestServerLiesAboutASchema(t *testing.T) {
-	s := rawServer{answer: func(json.RawMessage) string {
-		return `"result":{"isError":true,"content":[{"type":"text","text":"count must be text"}]}`
-	}}
-	s.pages = []string{`[{"name":"tool","description":"A tool.","inputSchema":{"properties":{"count":{"type":"integer"}}},"outputSchema":{"type":"object","required":["a"]}}]`}
+	s := rawServer{pages: []string{`[{"name":"tool","description":"A tool.","inputSchema":{"properties":{"count":{"type":"integer"}}},"outputSchema":{"type":"object","required":["a"]}}]`}}
 	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, s.connect(t))
-	require.NoError(t, err)
-	assert.Equal(t, "count must be text", call(t, h, "tool", `{"count":1}`))
-	s.answer = func(json.RawMessage) string { return `"result":{"content":[],"structuredContent":[7]}` }
-	assert.Equal(t, "[7]", call(t, h, "tool", `{"count":1}`))
-	s.answer = func(json.RawMessage) string { return `"error":{"code":-32602,"message":"count must be text"}` }
-	assert.Equal(t, failed, call(t, h, "tool", `{"count":1}`))
-}
-
-func TestSessionThatIsClosedInACallIsAFailure(t *testing.T) {
-	called := make(chan struct{})
-	s := rawServer{pages: []string{toolsOf(`{}`)}, answer: func(json.RawMessage) string { close(called); return "" }}
-	session := s.connect(t)
-	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, session)
-	require.NoError(t, err)
-	closed := make(chan error, 1)
-	go func() {
-		<-called
-		s.close()
-		closed <- session.Close()
-	}()
-	assert.Equal(t, failed, call(t, h, "tool", `{}`))
-	<-closed
-}
-
-func TestCallerThatLeavesCancelsTheCall(t *testing.T) {
-	cancelled := make(chan struct{})
-	ctx, leave := context.WithCancel(t.Context())
-	s := rawServer{answer: func(json.RawMessage) string { leave(); return "" }}
-	s.handled = func(method string, _ json.RawMessage) {
-		if method == "notifications/cancelled" {
-			close(cancelled)
-		}
+	addTools(t.Context(), t, h, s.connect(t))
+	for answer, want := range map[string]string{
+		`"result":{"isError":true,"content":[{"type":"text","text":"count must be text"}]}`: "count must be text",
+		`"result":{"content":[],"structuredContent":[7]}`:                                   "[7]",
+		`"error":{"code":-32602,"message":"count must be text"}`:                            failed,
+	} {
+		s.answer = func(json.RawMessage) string { return answer }
+		assert.Equal(t, want, call(t, h, "tool", `{"count":1}`))
 	}
-	h := serving(t, &s, `{}`)
-	assert.Equal(t, failed, callContext(ctx, t, h, "tool", `{}`))
-	<-cancelled
-	require.NoError(t, h.Shutdown(t.Context()), "the function has returned")
+}
+
+func TestCallThatEndsIsCancelledOnce(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"the caller leaves": time.Hour, "the server hangs": 50 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int32
+			cancelled := make(chan struct{}, 9)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			s := rawServer{answer: func(json.RawMessage) string {
+				calls.Add(1)
+				if timeout == time.Hour {
+					leave()
+				}
+				return ""
+			}}
+			s.handled = func(method string, _ json.RawMessage) {
+				if method == "notifications/cancelled" {
+					cancelled <- struct{}{}
+				}
+			}
+			h := serving(t, &s, `{}`, heads.WithToolTimeout(timeout))
+			assert.Equal(t, failed, callContext(ctx, t, h, "tool", `{}`))
+			<-cancelled
+			assert.EqualValues(t, 1, calls.Load(), "no call is repeated")
+			require.NoError(t, h.Shutdown(t.Context()), "the function has returned")
+		})
+	}
 }
 
 func TestClosedSessionIsAFailure(t *testing.T) {
 	var log strings.Builder
-	s := rawServer{pages: []string{toolsOf(`{}`)}}
-	session := s.connect(t)
-	h := newHandler(t, logTo(&log))
-	_, err := AddTools(t.Context(), h, session)
-	require.NoError(t, err)
+	var s rawServer
+	h := serving(t, &s, `{}`, logTo(&log))
 	s.close()
-	_ = session.Close()
+	_ = s.session.Close()
 	assert.Equal(t, failed, call(t, h, "tool", `{}`))
 	assert.Contains(t, log.String(), "connection closed")
-	_, err = AddTools(t.Context(), newHandler(t), session)
+	_, err := AddTools(t.Context(), newHandler(t), s.session)
 	require.ErrorIs(t, err, mcp.ErrConnectionClosed)
-}
-
-func TestHangingServerIsCancelledOnce(t *testing.T) {
-	var calls atomic.Int32
-	cancelled := make(chan struct{}, 1)
-	s := rawServer{answer: func(json.RawMessage) string { calls.Add(1); return "" }}
-	s.handled = func(method string, _ json.RawMessage) {
-		if method == "notifications/cancelled" {
-			cancelled <- struct{}{}
-		}
-	}
-	h := serving(t, &s, `{}`, heads.WithToolTimeout(50*time.Millisecond))
-	assert.Equal(t, failed, call(t, h, "tool", `{}`))
-	<-cancelled
-	assert.EqualValues(t, 1, calls.Load(), "no call is repeated")
-	require.NoError(t, h.Shutdown(t.Context()), "the function has returned")
 }

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +15,7 @@ import (
 var updateGolden = flag.Bool("update-golden", false, "write the files of testdata/golden instead of comparing with them")
 
 func TestGoldenDefaults(t *testing.T) {
-	compareDefaults(t, map[string]any{
+	values := map[string]any{
 		"tools":                                          maxTools,
 		"connection: timeout":                            connectTimeout,
 		"connection: first wait before the next":         firstWait,
@@ -31,13 +30,7 @@ func TestGoldenDefaults(t *testing.T) {
 		"arguments: steps of a check":                    maxSteps,
 		"arguments: depth of a check":                    maxDepth,
 		"arguments: matches of a pattern in a step":      matchPerStep,
-	})
-}
-
-// compareDefaults is Defaults of internal/goldens in the root, which other modules must
-// not import.
-func compareDefaults(t *testing.T, values map[string]any) {
-	t.Helper()
+	}
 	var lines []string
 	for name, value := range values {
 		lines = append(lines, fmt.Sprintf("%s: %v\n", name, value))
@@ -45,7 +38,6 @@ func compareDefaults(t *testing.T, values map[string]any) {
 	slices.Sort(lines)
 	got, path := strings.Join(lines, ""), "testdata/golden/defaults.txt"
 	if *updateGolden {
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)

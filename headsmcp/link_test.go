@@ -109,16 +109,20 @@ func (l *syncLog) String() string {
 	return l.text.String()
 }
 
-// handler returns one with the tools of the process.
+// linked returns a handler with the tools of a session, and its log.
+func linked(t testing.TB, session *mcp.ClientSession, opts ...Option) (*heads.ToolHandler, *syncLog) {
+	t.Helper()
+	var log syncLog
+	h := newHandler(t, logTo(&log), heads.WithToolTimeout(time.Minute))
+	addTools(t.Context(), t, h, session, opts...)
+	return h, &log
+}
+
 func (p *process) handler(opts ...Option) (*heads.ToolHandler, *syncLog) {
 	p.t.Helper()
-	var log syncLog
-	h := newHandler(p.t, logTo(&log), heads.WithToolTimeout(time.Minute))
 	session, err := p.connect(p.t.Context())
 	require.NoError(p.t, err)
-	_, err = AddTools(p.t.Context(), h, session, opts...)
-	require.NoError(p.t, err)
-	return h, &log
+	return linked(p.t, session, opts...)
 }
 
 func TestCallsFailForEverWithoutReconnect(t *testing.T) {
@@ -141,14 +145,14 @@ func TestToolsWithAnotherSchemaAreRefused(t *testing.T) {
 		{"name":"new","description":"A tool.","inputSchema":{}},
 		{"name":"same","description":"Described anew.","inputSchema":{"properties":{"x":{"description":"X", "type":"integer"}},"type":"object"}}]`)
 	p.kill()
-	answer := call(t, h, "my_same", `{}`)
+	answer := call(t, h, "my_same", `{}`) // which starts the process
 	assert.Equal(t, strconv.Itoa(p.pid), answer)
 	assert.Empty(t, log.String())
 	assert.Equal(t, failed, call(t, h, "my_other", `{"x":1}`))
-	assert.Contains(t, log.String(), "has another input schema for the tool")
-	assert.Contains(t, log.String(), "tool=my_other")
 	assert.Equal(t, failed, call(t, h, "my_gone", `{}`))
-	assert.Contains(t, log.String(), "no longer has the tool")
+	for _, want := range []string{"has another input schema for the tool", "tool=my_other", "no longer has the tool", "tool=my_gone"} {
+		assert.Contains(t, log.String(), want)
+	}
 	assert.Len(t, p.started, 2, "what is refused needs no further connection")
 
 	p.offer(before)
@@ -163,7 +167,6 @@ func TestToolsWithAnotherSchemaAreRefused(t *testing.T) {
 type dying struct {
 	connects atomic.Int32
 	last     *rawServer
-	session  *mcp.ClientSession
 }
 
 func (d *dying) connect(t testing.TB, answer string) *mcp.ClientSession {
@@ -173,24 +176,21 @@ func (d *dying) connect(t testing.TB, answer string) *mcp.ClientSession {
 func (d *dying) start(t testing.TB, server *rawServer) *mcp.ClientSession {
 	d.connects.Add(1)
 	server.pages = []string{named("a")}
-	d.last, d.session = server, server.connect(t)
-	return d.session
+	d.last = server
+	return server.connect(t)
 }
 
 func (d *dying) die() {
 	d.last.close()
-	_ = d.session.Wait()
+	_ = d.last.session.Wait()
 }
 
 func TestAttemptsWaitLongerAndLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d dying
-		var log strings.Builder
 		var attempts []time.Duration
-		died := time.Now()
-		mend := false
-		h := newHandler(t, logTo(&log))
-		addTools(t.Context(), t, h, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) {
+		died, mend := time.Now(), false
+		h, log := linked(t, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) {
 			attempts = append(attempts, time.Since(died))
 			if !mend {
 				return nil, errors.New("canary")
@@ -225,8 +225,6 @@ func TestAttemptsWaitLongerAndLonger(t *testing.T) {
 func TestServerThatDiesAtOnceIsNotStartedAtEachCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d dying
-		var log strings.Builder
-		h := newHandler(t, logTo(&log))
 		connect := func(context.Context) (*mcp.ClientSession, error) {
 			server := &rawServer{}
 			server.handled = func(method string, _ json.RawMessage) {
@@ -238,7 +236,7 @@ func TestServerThatDiesAtOnceIsNotStartedAtEachCall(t *testing.T) {
 		}
 		first, err := connect(t.Context())
 		require.NoError(t, err)
-		addTools(t.Context(), t, h, first, Reconnect(connect))
+		h, log := linked(t, first, Reconnect(connect))
 		for range 1000 {
 			assert.Equal(t, failed, call(t, h, "a", `{}`))
 			<-time.After(100 * time.Millisecond)
@@ -251,8 +249,7 @@ func TestServerThatDiesAtOnceIsNotStartedAtEachCall(t *testing.T) {
 func TestCallsWaitForOneAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d dying
-		h := newHandler(t)
-		addTools(t.Context(), t, h, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) {
+		h, _ := linked(t, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) {
 			<-time.After(2 * time.Second)
 			return d.connect(t, "second"), nil
 		}))
@@ -299,8 +296,7 @@ func TestConnectThatHangsEndsAfterThirtySeconds(t *testing.T) {
 func TestContextOfConnectEndsWithTheSession(t *testing.T) {
 	var d dying
 	ended := make(chan struct{}, 9)
-	h := newHandler(t)
-	addTools(t.Context(), t, h, d.connect(t, "first"), Reconnect(func(ctx context.Context) (*mcp.ClientSession, error) {
+	h, _ := linked(t, d.connect(t, "first"), Reconnect(func(ctx context.Context) (*mcp.ClientSession, error) {
 		context.AfterFunc(ctx, func() { ended <- struct{}{} })
 		return d.connect(t, "second"), nil
 	}))
@@ -319,9 +315,7 @@ func TestConnectThatReturnsNoSessionFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var d dying
-			var log strings.Builder
-			h := newHandler(t, logTo(&log))
-			addTools(t.Context(), t, h, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) { return connect() }))
+			h, log := linked(t, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) { return connect() }))
 			d.die()
 			assert.Equal(t, failed, call(t, h, "a", `{}`))
 			assert.Contains(t, log.String(), "headsmcp: connect again: ")
@@ -346,8 +340,7 @@ func TestCallInWhichTheConnectionBreaksIsNotRepeated(t *testing.T) {
 	}
 	session, err := connect(t.Context())
 	require.NoError(t, err)
-	h := newHandler(t)
-	addTools(t.Context(), t, h, session, Reconnect(connect))
+	h, _ := linked(t, session, Reconnect(connect))
 	assert.Equal(t, failed, call(t, h, "a", `{}`))
 	assert.EqualValues(t, 1, calls.Load())
 	_ = session.Wait()
@@ -379,8 +372,7 @@ func TestServerThatForgetsTheSessionIsConnectedAgain(t *testing.T) {
 	}
 	session, err := connect(t.Context())
 	require.NoError(t, err)
-	h := newHandler(t)
-	addTools(t.Context(), t, h, session, Reconnect(connect))
+	h, _ := linked(t, session, Reconnect(connect))
 	assert.Equal(t, "first", call(t, h, "a", `{}`))
 	start("second")
 	web.CloseClientConnections()

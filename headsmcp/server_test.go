@@ -26,6 +26,7 @@ type rawServer struct {
 	handled func(method string, params json.RawMessage) // told of every message
 	send    func(line string)                           // set by connect
 	close   func()                                      // set by connect
+	session *mcp.ClientSession                          // set by connect
 	client  *mcp.ClientOptions
 }
 
@@ -56,13 +57,14 @@ func (s *rawServer) connect(t testing.TB) *mcp.ClientSession {
 	}
 	go s.serve(fromClient)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, s.client)
-	session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	var err error
+	s.session, err = client.Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		s.close()
-		_ = session.Close()
+		_ = s.session.Close()
 	})
-	return session
+	return s.session
 }
 
 func (s *rawServer) serve(r io.Reader) {
@@ -96,10 +98,7 @@ func (s *rawServer) replyTo(method string, params json.RawMessage) string {
 	case "tools/list":
 		var p struct{ Cursor string }
 		_ = json.Unmarshal(params, &p)
-		at := len(p.Cursor)
-		if at >= len(s.pages) {
-			at = len(s.pages) - 1
-		}
+		at := min(len(p.Cursor), len(s.pages)-1)
 		page := s.pages[at]
 		if strings.HasPrefix(page, "{") { // an error
 			return `"error":` + page
@@ -110,7 +109,7 @@ func (s *rawServer) replyTo(method string, params json.RawMessage) string {
 		return `"result":{"tools":` + page + `}`
 	case "tools/call":
 		if s.answer == nil {
-			return `"result":{"content":[{"type":"text","text":"done"}]}`
+			return textAnswer("done")(nil)
 		}
 		return s.answer(params)
 	default:
@@ -130,7 +129,7 @@ func (s *rawServer) received() *[]string {
 		var p struct{ Arguments json.RawMessage }
 		_ = json.Unmarshal(params, &p)
 		all = append(all, string(p.Arguments))
-		return `"result":{"content":[{"type":"text","text":"done"}]}`
+		return textAnswer("done")(nil)
 	}
 	return &all
 }
@@ -148,11 +147,19 @@ func addTools(ctx context.Context, t testing.TB, h *heads.ToolHandler, session *
 	require.NoError(t, err)
 }
 
+// tryAdd adds the tools of a server with these pages.
+func tryAdd(t testing.TB, h *heads.ToolHandler, pages []string, opts ...Option) ([]string, error) {
+	t.Helper()
+	s := rawServer{pages: pages}
+	return AddTools(t.Context(), h, s.connect(t), opts...)
+}
+
 // offered returns a handler with the tools of a page.
 func offered(t testing.TB, page string) *heads.ToolHandler {
 	t.Helper()
-	s, h := rawServer{pages: []string{page}}, newHandler(t)
-	addTools(t.Context(), t, h, s.connect(t))
+	h := newHandler(t)
+	_, err := tryAdd(t, h, []string{page})
+	require.NoError(t, err)
 	return h
 }
 

@@ -12,26 +12,21 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 )
 
 func TestWithoutAProviderACallAllocatesTwiceMore(t *testing.T) {
-	nothing := heads.WithApplication("test", "1") // as many options in both
-	without := testing.AllocsPerRun(200, clientCall(t, nothing))
-	with := testing.AllocsPerRun(200, clientCall(t, Client()))
-	t.Logf("client: %v without, %v with", without, with)
-	assert.LessOrEqual(t, with, without+2)
-
-	without, with = testing.AllocsPerRun(200, toolCall(t)), testing.AllocsPerRun(200, toolCall(t, Tools()))
-	t.Logf("tool: %v without, %v with", without, with)
-	assert.LessOrEqual(t, with, without+2)
-
-	without, with = testing.AllocsPerRun(200, delivery(t)), testing.AllocsPerRun(200, delivery(t, Events()))
-	t.Logf("delivery: %v without, %v with", without, with)
-	assert.LessOrEqual(t, with, without+2)
+	for name, calls := range map[string][2]func(){
+		"client":   {clientCall(t, heads.WithApplication("test", "1")), clientCall(t, Client())}, // as many options in both
+		"tool":     {toolCall(t), toolCall(t, Tools())},
+		"delivery": {delivery(t), delivery(t, Events())},
+	} {
+		without, with := testing.AllocsPerRun(200, calls[0]), testing.AllocsPerRun(200, calls[1])
+		t.Logf("%s: %v without, %v with", name, without, with)
+		assert.LessOrEqual(t, with, without+2, name)
+	}
 }
 
 func BenchmarkCall(b *testing.B) {
@@ -63,9 +58,7 @@ func clientCall(t testing.TB, opt heads.Option) func() {
 	tr := transport(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}, nil
 	})
-	client, err := heads.New("https://api.example.com", token, heads.WithHTTPClient(&http.Client{Transport: tr}), opt)
-	require.NoError(t, err)
-	ctx := t.Context()
+	client, ctx := newClient(t, "https://api.example.com", tr, opt), t.Context()
 	return func() {
 		if _, err := client.Heads.Get(ctx, headID); err != nil {
 			t.Fatal(err)
@@ -76,9 +69,7 @@ func clientCall(t testing.TB, opt heads.Option) func() {
 func toolCall(t testing.TB, opts ...heads.ToolHandlerOption) func() {
 	t.Helper()
 	h := toolHandler(t, func(context.Context, struct{}) (string, error) { return "found", nil }, opts...)
-	return func() {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/find", bytes.NewReader([]byte("{}"))))
-	}
+	return func() { callTool(t, h, "find", "{}") }
 }
 
 // delivery delivers the same event repeatedly; it is handled once.

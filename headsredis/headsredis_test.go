@@ -35,6 +35,15 @@ func mustClaim(t testing.TB, d *Deduplicator, key, owner string) heads.Claim {
 	return claim
 }
 
+// callsOf returns each call of the store for an event.
+func callsOf(store *Deduplicator, key, owner string) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"claim":   func(ctx context.Context) error { _, err := store.Claim(ctx, key, owner, time.Minute); return err },
+		"done":    func(ctx context.Context) error { return store.Done(ctx, key, owner, time.Minute) },
+		"release": func(ctx context.Context) error { return store.Release(ctx, key, owner) },
+	}
+}
+
 func TestDeduplicatorInRedis(t *testing.T) {
 	assert.NoError(t, deduptest.Test(t.Context(), newStore(t, startRedis(t).client())))
 }
@@ -127,11 +136,7 @@ func TestCallsEndWithTheirContextThoughRedisHangs(t *testing.T) {
 	store := newStore(t, server.client())
 	mustClaim(t, store, "key", "one")
 	resume := server.hang()
-	for name, call := range map[string]func(context.Context) error{
-		"Claim":   func(ctx context.Context) error { _, err := store.Claim(ctx, "key", "two", time.Minute); return err },
-		"Done":    func(ctx context.Context) error { return store.Done(ctx, "other", "two", time.Minute) },
-		"Release": func(ctx context.Context) error { return store.Release(ctx, "key", "two") },
-	} {
+	for name, call := range callsOf(store, "other", "two") {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		begun := time.Now()
 		assert.ErrorIs(t, call(ctx), context.DeadlineExceeded, name)
@@ -160,10 +165,9 @@ func hooked(t testing.TB, process redis.ProcessHook) *redis.Client {
 
 func TestPanicInTheClientIsAnError(t *testing.T) {
 	store := newStore(t, hooked(t, func(context.Context, redis.Cmder) error { panic("broken hook") }))
-	_, err := store.Claim(t.Context(), "key", "one", time.Minute)
-	assert.ErrorContains(t, err, "broken hook")
-	assert.ErrorContains(t, store.Done(t.Context(), "key", "one", time.Minute), "broken hook")
-	assert.ErrorContains(t, store.Release(t.Context(), "key", "one"), "broken hook")
+	for name, call := range callsOf(store, "key", "one") {
+		assert.EqualError(t, call(t.Context()), "headsredis: "+name+": panic: broken hook")
+	}
 }
 
 func TestUnexpectedAnswerIsAnError(t *testing.T) {
@@ -182,37 +186,25 @@ func unreachable() *redis.Client {
 }
 
 func TestErrorsNameTheCallAndKeepTheCause(t *testing.T) {
-	store := newStore(t, unreachable())
-	_, claimErr := store.Claim(t.Context(), "key", "one", time.Minute)
-	for name, err := range map[string]error{
-		"claim":   claimErr,
-		"done":    store.Done(t.Context(), "key", "one", time.Minute),
-		"release": store.Release(t.Context(), "key", "one"),
-	} {
+	for name, call := range callsOf(newStore(t, unreachable()), "key", "one") {
+		err := call(t.Context())
 		assert.ErrorContains(t, err, "headsredis: "+name+": ")
-		var op *net.OpError
-		assert.ErrorAs(t, err, &op)
+		assert.ErrorAs(t, err, new(*net.OpError))
 	}
 }
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {
 	client := unreachable()
-	for name, row := range map[string]struct {
+	for field, row := range map[string]struct {
 		client redis.UniversalClient
 		opt    Option
-		field  string
 	}{
-		"no client":       {nil, WithPrefix("x"), "client"},
-		"a nil option":    {client, nil, "option"},
-		"an empty prefix": {client, WithPrefix(""), "prefix"},
+		"client": {nil, WithPrefix("x")}, "option": {client, nil}, "prefix": {client, WithPrefix("")},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := New(row.client, row.opt)
-			var invalid *heads.InvalidError
-			require.ErrorAs(t, err, &invalid)
-			assert.Equal(t, "headsredis.New", invalid.Operation)
-			assert.Equal(t, row.field, invalid.Field)
-		})
+		_, err := New(row.client, row.opt)
+		var invalid *heads.InvalidError
+		require.ErrorAs(t, err, &invalid)
+		assert.Equal(t, []string{"headsredis.New", field}, []string{invalid.Operation, invalid.Field})
 	}
 }
 

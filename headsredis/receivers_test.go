@@ -4,10 +4,10 @@ package headsredis
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -33,40 +34,33 @@ const (
 
 func TestMain(m *testing.M) {
 	if socket := os.Getenv(socketVar); socket != "" {
-		if err := receive(socket, os.Getenv(journalVar)); err != nil {
-			fmt.Fprintln(os.Stderr, "receiver:", err)
-			os.Exit(1)
-		}
-		return
+		receive(socket, os.Getenv(journalVar))
 	}
 	os.Exit(m.Run())
 }
 
 // receive is the main function of a receiver. It ends when its standard input ends.
-func receive(socket, dir string) error {
+func receive(socket, dir string) {
 	journal, err := openJournal(dir)
-	if err != nil {
-		return err
-	}
+	must(err)
 	store, err := New(newRedisClient(socket))
-	if err != nil {
-		return err
-	}
-	handler, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), journal.handle,
-		heads.WithDeduplicator(store), heads.WithHandlerTimeout(handlerTimeout))
-	if err != nil {
-		return err
-	}
+	must(err)
+	handler, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), journal.handle, heads.WithDeduplicator(store), heads.WithHandlerTimeout(handlerTimeout))
+	must(err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
+	must(err)
 	fmt.Println("http://" + listener.Addr().String())
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	return http.Serve(listener, handler)
+	must(http.Serve(listener, handler))
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal("receiver: ", err)
+	}
 }
 
 // journal is the file to which all receivers append. No line is lost if a receiver crashes.
@@ -91,10 +85,8 @@ func (j *journal) handle(ctx context.Context, e *heads.Event) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return j.write("twice at the same time", e)
 	}
-	timer := time.NewTimer(handlingTime)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(handlingTime):
 		return j.write("handled", e)
 	case <-ctx.Done():
 		return ctx.Err()
@@ -106,22 +98,15 @@ func (j *journal) write(what string, e *heads.Event) error {
 	return err
 }
 
-// lines returns how often each line was written.
-func (j *journal) lines(t *testing.T) map[string]int {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(j.dir, "journal"))
-	require.NoError(t, err)
-	lines := map[string]int{}
+// lines returns how often each line was written, and how many there are.
+func (j *journal) lines() (lines map[string]int, all int) {
+	text, _ := os.ReadFile(filepath.Join(j.dir, "journal"))
+	lines = map[string]int{}
 	for line := range strings.Lines(string(text)) {
 		lines[strings.TrimSpace(line)]++
+		all++
 	}
-	return lines
-}
-
-// reached reports whether the journal has at least n lines.
-func (j *journal) reached(n int) bool {
-	text, err := os.ReadFile(filepath.Join(j.dir, "journal"))
-	return err == nil && bytes.Count(text, []byte("\n")) >= n
+	return lines, all
 }
 
 // receiver is a process that runs receive.
@@ -176,33 +161,28 @@ type sender struct {
 }
 
 // deliver delivers an event and reports whether a delivery was answered with 200.
-func (s *sender) deliver(body []byte) bool {
+func (s *sender) deliver(e heads.Event) bool {
 	answers := make(chan bool, 2)
 	for i := range s.urls {
-		go func() { answers <- s.post(i, body) }()
+		go func() { answers <- s.post(i, e) }()
 	}
 	one, two := <-answers, <-answers
 	if one || two {
 		return true
 	}
 	<-time.After(thirdAfter)
-	if s.post(1, body) {
+	if s.post(1, e) {
 		return true
 	}
 	<-time.After(fourthAfter)
 	s.outage.RLock() // an outage must be shorter than all deliveries
 	defer s.outage.RUnlock()
-	return s.post(0, body)
+	return s.post(0, e)
 }
 
-func (s *sender) post(receiver int, body []byte) bool {
+func (s *sender) post(receiver int, e heads.Event) bool {
 	s.deliveries.Add(1)
-	req, err := http.NewRequest(http.MethodPost, *s.urls[receiver].Load(), strings.NewReader(string(body)))
-	if err != nil {
-		return false
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set(heads.SignatureHeader, heads.Sign(body, sharedKey))
+	req := headstest.NewEventRequest(*s.urls[receiver].Load(), e, sharedKey)
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return false
@@ -212,27 +192,22 @@ func (s *sender) post(receiver int, body []byte) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-func eventBody(i int) []byte {
-	return fmt.Appendf(nil, `{"event_type":"start_conversation","timestamp":%q,"head_id":"3f2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b","session_id":"session-%d"}`,
-		time.Now().UTC().Format(time.RFC3339Nano), i)
-}
-
 // send delivers all events and returns the number that was never answered with 200.
 func (s *sender) send() (unanswered int64) {
-	queue := make(chan []byte)
+	queue := make(chan heads.Event)
 	var failed atomic.Int64
 	var wg sync.WaitGroup
 	for range concurrency {
 		wg.Go(func() {
-			for body := range queue {
-				if !s.deliver(body) {
+			for e := range queue {
+				if !s.deliver(e) {
 					failed.Add(1)
 				}
 			}
 		})
 	}
 	for i := range events {
-		queue <- eventBody(i)
+		queue <- heads.Event{Type: heads.EventStartConversation, HeadID: "3f2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b", SessionID: fmt.Sprintf("session-%d", i), Timestamp: heads.Time{Time: time.Now()}}
 	}
 	close(queue)
 	wg.Wait()
@@ -258,34 +233,32 @@ func TestEveryEventIsHandledAndNoneTwiceAtTheSameTime(t *testing.T) {
 
 	unanswered := make(chan int64, 1)
 	go func() { unanswered <- s.send() }()
-	for _, incident := range []struct {
-		after int // number of events
-		run   func()
-	}{
-		{events / 4, func() {
+	for i, incident := range []func(){
+		func() {
 			receivers[1].kill()
 			start(1)
-		}},
-		{events / 2, func() {
+		},
+		func() {
 			resume := server.hang()
 			<-time.After(1500 * time.Millisecond)
 			resume()
-		}},
-		{events * 3 / 4, func() {
+		},
+		func() {
 			server.kill()
 			server.start()
-		}},
+		},
 	} {
-		require.Eventually(t, func() bool { return journal.reached(incident.after) }, time.Minute, 5*time.Millisecond)
+		require.Eventually(t, func() bool { _, all := journal.lines(); return all >= events*(i+1)/4 }, time.Minute, 5*time.Millisecond)
 		s.outage.Lock()
-		incident.run()
+		incident()
 		s.outage.Unlock()
 	}
 	never := <-unanswered
 
 	handled, again := 0, 0
 	var twins []string
-	for line, n := range journal.lines(t) {
+	lines, _ := journal.lines()
+	for line, n := range lines {
 		if strings.HasSuffix(line, "\thandled") {
 			handled++
 			again += n - 1

@@ -3,9 +3,7 @@ package headstest_test
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -18,9 +16,9 @@ import (
 // pathToken is as long as the shortest path token of a tool handler.
 const pathToken = "canary0123456789"
 
-// shown reads everything that the control API shows without a request for a secret, including the
-// stream, and finds no canary there.
-func (a *api) shown() {
+// shown returns everything that the control API shows without a request for a secret. It finds no
+// canary there.
+func (a *api) shown() (text string) {
 	a.t.Helper()
 	paths := []string{"state", "sessions", "deliveries", "requests", "faults", "export"}
 	for _, id := range a.Heads() {
@@ -32,23 +30,21 @@ func (a *api) shown() {
 	for n := range a.Deliveries() {
 		paths = append(paths, fmt.Sprint("deliveries/", n+1))
 	}
-	var state struct{ Sessions []struct{ ID string } }
-	a.controlled("GET", "state", "", &state)
-	for _, s := range state.Sessions {
+	for _, s := range read[[]struct{ ID string }](a, "sessions") {
 		paths = append(paths, "sessions/"+s.ID)
 	}
 	for _, path := range paths {
-		ans := a.control("GET", path, "")
-		require.Equal(a.t, 200, ans.status, path)
-		assert.NotContains(a.t, ans.body, "canary", path)
+		body := a.controlled("GET", path, "")
+		assert.NotContains(a.t, body, "canary", path)
+		text += body
 	}
+	return text
 }
 
 func TestRequestsAreShownWithoutTheirSecrets(t *testing.T) {
 	var log lockedBuilder
-	a := withConsole(t, headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	id := a.AddHead(headstest.Head{OperationMode: "oc"})
-	rows := []struct{ method, path, body, shows string }{
+	a, id := withConsole(t, log.option()).with(headstest.Head{OperationMode: "oc"})
+	for n, row := range []struct{ method, path, body, shows string }{
 		{"GET", "/head/" + id + "?api_key=canary&access_token=canary&canary&=canary&headId=" + id, "", `"query":"api_key=[hidden]&access_token=[hidden]&[hidden]&[hidden]&headId=` + id + `"`},
 		{"GET", "/head/" + id + "?" + pathToken + "=1&headId=" + pathToken + "&%zz=canary&x=%63anary", "", `"query":"[hidden]&headId=[hidden]&[hidden]&x=[hidden]"`},
 		{"PUT", "/head/" + id + "/video-streaming?videoStreaming=true", "", `"query":"videoStreaming=true"`},
@@ -66,45 +62,38 @@ func TestRequestsAreShownWithoutTheirSecrets(t *testing.T) {
 			`"url":"https://tools.example.test/[hidden]"`},
 		{"POST", "/head-events", `{"headId":"` + id + `","webhookUrl":"https://hook.example.test/canary","endConversation":true}`, `\"webhookUrl\":\"https://hook.example.test/[hidden]\"`},
 		{"POST", "/head-events", `{"headId":"` + id + `","webhookUrl":"canary"}`, `\"webhookUrl\":\"[hidden]\"`},
-	}
-	for n, row := range rows {
+	} {
 		a.do(row.method, row.path, row.body)
-		body := a.control("GET", fmt.Sprint("requests/", n+1), "").body
+		body := a.controlled("GET", fmt.Sprint("requests/", n+1), "")
 		assert.Contains(t, body, row.shows, "%s %s", row.method, row.path)
 		assert.NotContains(t, body, "canary", "%s %s", row.method, row.path)
 	}
-	assert.Contains(t, a.control("GET", "heads/"+id, "").body, `"token":"toe-ken"`, "a word is no secret")
+	assert.Contains(t, a.controlled("GET", "heads/"+id, ""), `"token":"toe-ken"`, "a word is no secret")
 	a.ok("DELETE", "/head-events/1", "") // an export keeps the short path of a URL
 	a.ok("PUT", "/head/"+id+"/conversation-settings", `{"conversationSettings":{"tools":[
 		{"name":"get_opening_hours","url":"https://tools.example.test/`+pathToken+`/get_opening_hours?x=canary"},
 		{"name":"now","url":"https://tools.example.test/a/canary-canary-canary/now"}]}}`)
 	a.shown()
-	events := a.readStream("x 0 0 0 0")
-	assert.True(t, (<-events).Fresh)
 	assert.NotContains(t, log.String(), "canary")
 	assert.Contains(t, log.String(), "path=/hooks/[hidden]/events")
 
-	var export headstest.Seed
-	a.controlled("GET", "export", "", &export)
+	export := read[headstest.Seed](a, "export")
 	assert.Contains(t, string(export.Heads[0]), `"url":"https://tools.example.test/hidden/get_opening_hours"`)
 	assert.Contains(t, string(export.Heads[0]), `"url":"https://tools.example.test/a/hidden/now"`)
-	other := newEmulator(t)
-	_, err := other.Import(export)
+	_, err := newEmulator(t).Import(export)
 	assert.NoError(t, err, "an export without keys can be imported")
 }
 
 // Answers are texts of other programs. Parts without a secret are shown byte for byte.
 func TestAnswersAreShownWithoutTheirSecrets(t *testing.T) {
-	a := withConsole(t, headstest.WithRetrySchedule())
+	a, id := withConsole(t, headstest.WithRetrySchedule()).with(headstest.Head{OperationMode: "oc", EnableEvents: true})
 	reply := ""
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	url := serving(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, reply)
-	}))
-	defer srv.Close()
-	id := a.AddHead(headstest.Head{OperationMode: "oc", EnableEvents: true})
-	require.NoError(t, a.AddTool(id, []byte(`{"name":"hours","url":"`+srv.URL+`/`+pathToken+`/hours"}`)))
-	addWebhook(t, a, id, srv.URL+"/"+pathToken, allEvents...)
+	})
+	require.NoError(t, a.AddTool(id, []byte(`{"name":"hours","url":"`+url+`/`+pathToken+`/hours"}`)))
+	addWebhook(t, a, id, url+"/"+pathToken, allEvents...)
 	for given, shows := range map[string]string{
 		`{ "message" : "at nine", "n":1.0 }`:                                        `{ "message" : "at nine", "n":1.0 }`,
 		`{"message":"see https://x.example.test/?api_key=canary"}`:                  `{"message":"see https://x.example.test/?[hidden]"}`,
@@ -115,16 +104,13 @@ func TestAnswersAreShownWithoutTheirSecrets(t *testing.T) {
 	} {
 		reply = given
 		s := a.StartSession(id)
-		var called struct{ Reply, Message, Problem string }
-		a.controlled("POST", "sessions/"+s.ID()+"/tool-calls", `{"tool":"hours","arguments":{"password":"canary","day":"Monday"}}`, &called)
-		assert.Contains(t, called.Reply, shows)
-		assert.NotContains(t, called.Reply+called.Message+called.Problem, "canary")
+		called := a.controlled("POST", "sessions/"+s.ID()+"/tool-calls", `{"tool":"hours","arguments":{"password":"canary","day":"Monday"}}`)
+		assert.Contains(t, object(t, called)["reply"], shows)
+		assert.NotContains(t, called, "canary")
 		require.NoError(t, s.UserMessage("my api_key=canary, and https://x.example.test/?k=canary"))
-		list := a.endedOf(s)
-		var d struct{ Reply string }
-		a.controlled("GET", fmt.Sprint("deliveries/", list[0].ID), "", &d)
-		assert.Contains(t, d.Reply, shows)
-		log := a.control("GET", "sessions/"+s.ID(), "").body
+		delivered := read[struct{ Reply string }](a, fmt.Sprint("deliveries/", a.endedOf(s)[0].ID))
+		assert.Contains(t, delivered.Reply, shows)
+		log := a.controlled("GET", "sessions/"+s.ID(), "")
 		assert.Contains(t, log, `"day\":\"Monday\",\"password\":\"[hidden]\"`)
 		assert.Contains(t, log, "my api_key=[hidden], and https://x.example.test/?[hidden]")
 		assert.NotContains(t, log, "canary")

@@ -11,29 +11,17 @@ import (
 
 const goodTool = `{"name":"weather","description":"Weather of a city","parameters":[{"name":"city","type":"string","description":"The city"}],"url":"https://tools.example.test/weather"}`
 
-func TestSettingsAreReplacedWhole(t *testing.T) {
-	a, id := withHead(t)
-	path := "/head/" + id + "/conversation-settings"
-	const first = `{"tools":[` + goodTool + `], "model" : {"api_key":"k","n":1.0}}`
-	a.ok("PUT", path, `{"conversationSettings":`+first+`}`)
-	assert.Contains(t, a.ok("GET", "/head/"+id, "").body, `"conversationSettings":`+first, "byte for byte")
-	a.ok("PUT", path, `{"conversationSettings":{"other":true}}`)
-	assert.Equal(t, map[string]any{"other": true}, a.head(id)["conversationSettings"])
-}
-
 func TestSettingsMustBeWrapped(t *testing.T) {
 	a, id := withHead(t)
 	for _, body := range []string{`{"tools":[]}`, `{}`, `{"conversationSettings":null}`, `{"conversationSettings":[]}`, `{"conversationSettings":"x"}`} {
-		t.Run(body, func(t *testing.T) {
-			a.do("PUT", "/head/"+id+"/conversation-settings", body).refused(t, 400, "conversationSettings")
-		})
+		a.do("PUT", "/head/"+id+"/conversation-settings", body).refused(t, 400, "conversationSettings")
 	}
 }
 
 func TestSettingsRefuseMalformedTools(t *testing.T) {
 	a, id := withHead(t)
 	before := a.head(id)
-	rows := []struct{ name, tools, says string }{
+	for _, row := range []struct{ name, tools, says string }{
 		{"not a list", `{}`, "tools must be a list"},
 		{"null", `null`, "tools must be a list"},
 		{"not an object", `["x"]`, "tools[0]"},
@@ -49,8 +37,7 @@ func TestSettingsRefuseMalformedTools(t *testing.T) {
 		{"parameter without name", `[{"name":"a","url":"https://a.example.test","parameters":[{"type":"string"}]}]`, "parameters[0] needs a name"},
 		{"parameter type", `[{"name":"a","url":"https://a.example.test","parameters":[{"name":"x","type":1}]}]`, "string type"},
 		{"parameter description", `[{"name":"a","url":"https://a.example.test","parameters":[{"name":"x","type":"string","description":1}]}]`, "description"},
-	}
-	for _, row := range rows {
+	} {
 		t.Run(row.name, func(t *testing.T) {
 			a.do("PUT", "/head/"+id+"/conversation-settings", `{"conversationSettings":{"tools":`+row.tools+`}}`).refused(t, 400, row.says)
 		})
@@ -59,15 +46,14 @@ func TestSettingsRefuseMalformedTools(t *testing.T) {
 }
 
 func TestSettingsAcceptPlainHTTPOnLoopbackWhenAllowed(t *testing.T) {
-	a := newAPI(t, headstest.WithLoopbackHTTP())
-	path := "/head/" + a.AddHead(headstest.Head{}) + "/conversation-settings"
+	a, id := withHead(t, headstest.WithLoopbackHTTP())
+	path := "/head/" + id + "/conversation-settings"
 	a.ok("PUT", path, `{"conversationSettings":{"tools":[{"name":"a","url":"http://127.0.0.1:1/x"}]}}`)
 	a.do("PUT", path, `{"conversationSettings":{"tools":[{"name":"a","url":"http://a.example.test"}]}}`).refused(t, 400, "HTTPS")
 }
 
 func TestParametersMayHaveNoType(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{OperationMode: "oc"})
+	a, id := newAPI(t).with(headstest.Head{OperationMode: "oc"})
 	const settings = `{"tools":[{"name":"a","url":"https://a.example.test","parameters":[{"name":"x","description":"X."}]}]}`
 	a.ok("PUT", "/head/"+id+"/conversation-settings", `{"conversationSettings":`+settings+`}`)
 	assert.Contains(t, a.ok("GET", "/head/"+id, "").body, `"conversationSettings":`+settings)
@@ -75,12 +61,9 @@ func TestParametersMayHaveNoType(t *testing.T) {
 }
 
 func TestParametersAsAnObjectAreStoredAndPreventLoading(t *testing.T) {
-	for name, parameters := range map[string]string{
-		"schema": `{"type":"object","properties":{"city":{"type":"string"}}}`, "map": `{"city":"The city"}`, "empty": `{}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := newAPI(t)
-			id := a.AddHead(headstest.Head{OperationMode: "oc"})
+	for _, parameters := range []string{`{"type":"object","properties":{"city":{"type":"string"}}}`, `{"city":"The city"}`, `{}`} {
+		t.Run(parameters, func(t *testing.T) {
+			a, id := newAPI(t).with(headstest.Head{OperationMode: "oc"})
 			path := "/head/" + id + "/conversation-settings"
 			before := a.StartSession(id)
 			settings := `{"tools":[` + goodTool + `,{"name":"a","url":"https://a.example.test","parameters":` + parameters + `}]}`
@@ -102,13 +85,15 @@ func TestParametersAsAnObjectAreStoredAndPreventLoading(t *testing.T) {
 	}
 }
 
-func TestConversationSettingsCanBeRead(t *testing.T) {
+func TestSettingsAreReplacedWhole(t *testing.T) {
 	a, id := withHead(t)
 	path := "/head/" + id + "/conversation-settings"
 	assert.Equal(t, `{"conversationSettings":{"tools":[]}}`, a.ok("GET", path, "").body)
-	const whole = `{"conversationSettings":{"tools":[` + goodTool + `], "model" : {"n":1.0}}}`
-	a.ok("PUT", path, whole)
-	assert.Equal(t, whole, a.ok("GET", path, "").body, "byte for byte")
+	for _, settings := range []string{`{"tools":[` + goodTool + `], "model" : {"api_key":"k","n":1.0}}`, `{"other":true}`} {
+		a.ok("PUT", path, `{"conversationSettings":`+settings+`}`)
+		assert.Contains(t, a.ok("GET", "/head/"+id, "").body, `"conversationSettings":`+settings+`,`, "byte for byte")
+		assert.Equal(t, `{"conversationSettings":`+settings+`}`, a.ok("GET", path, "").body)
+	}
 	none := a.AddHead(headstest.Head{Fields: map[string]any{"conversationSettings": nil}})
 	assert.Equal(t, `{"conversationSettings":null}`, a.ok("GET", "/head/"+none+"/conversation-settings", "").body)
 }

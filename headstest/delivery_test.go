@@ -1,20 +1,18 @@
 package headstest_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,10 +26,8 @@ import (
 
 func TestDeliveryIsASignedPost(t *testing.T) {
 	rc := &receiver{answer: func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
-		assert.Equal(t, "POST", r.Method)
-		assert.Equal(t, "https://hook.example.test/x", r.URL.String())
-		assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
-		assert.Empty(t, r.Header.Get("Authorization"))
+		assert.Equal(t, []string{"POST", "https://hook.example.test/x", "application/json", ""},
+			[]string{r.Method, r.URL.String(), r.Header.Get("Content-Type"), r.Header.Get("Authorization")})
 		return status(204), nil
 	}}
 	play(t, rc, nil, func(s *scene) {
@@ -39,20 +35,20 @@ func TestDeliveryIsASignedPost(t *testing.T) {
 		got := s.all()
 		require.Len(t, got, 1)
 		assert.Equal(t, hexHMAC(got[0].body, s.key), got[0].signature)
-		d := s.Deliveries()
-		require.Len(t, d, 1)
-		assert.Equal(t, got[0].signature, d[0].Header.Get("X-Signature-256"))
-		assert.Equal(t, s.hook, d[0].WebhookID)
-		assert.Equal(t, "https://hook.example.test/x", d[0].URL)
-		assert.Equal(t, []any{1, 204, nil, true, time.Duration(0)}, []any{d[0].Attempt, d[0].Status, d[0].Err, d[0].Final, d[0].RetryIn})
+		require.Len(t, s.Deliveries(), 1)
+		d := s.Deliveries()[0]
+		require.NoError(t, s.Redeliver(d))
+		s.settle()
+		again := s.all()[1]
+		assert.Equal(t, []any{got[0].body, got[0].signature}, []any{again.body, again.signature}, "a redelivery has the same bytes")
+		assert.Equal(t, []any{got[0].signature, s.hook, "https://hook.example.test/x"}, []any{d.Header.Get("X-Signature-256"), d.WebhookID, d.URL})
+		assert.Equal(t, []any{1, 204, nil, true, time.Duration(0)}, []any{d.Attempt, d.Status, d.Err, d.Final, d.RetryIn})
 	})
 }
 
 func TestEveryWebhookSignsWithItsOwnKey(t *testing.T) {
-	rc := &receiver{}
-	play(t, rc, nil, func(s *scene) {
-		_, other, err := s.AddWebhook(s.head, "https://other.example.test", allEvents...)
-		require.NoError(t, err)
+	play(t, &receiver{}, nil, func(s *scene) {
+		_, other := addWebhook(t, s, s.head, "https://other.example.test", allEvents...)
 		keys := map[string]string{"hook.example.test": s.key, "other.example.test": other}
 		require.NotEqual(t, s.key, other)
 		s.converse("message")
@@ -75,7 +71,7 @@ func TestSignatureMayBeBase64(t *testing.T) {
 
 func TestFailedDeliveryIsRedeliveredThreeTimesWithGrowingWaits(t *testing.T) {
 	refused := errors.New("refused")
-	rows := []struct {
+	for _, row := range []struct {
 		name   string
 		answer answering
 		status int
@@ -98,8 +94,7 @@ func TestFailedDeliveryIsRedeliveredThreeTimesWithGrowingWaits(t *testing.T) {
 			resp.Body = io.NopCloser(drip{r.Context()})
 			return resp, nil
 		}, 200, context.DeadlineExceeded, 5 * time.Second},
-	}
-	for _, row := range rows {
+	} {
 		t.Run(row.name, func(t *testing.T) {
 			play(t, &receiver{answer: row.answer}, nil, func(s *scene) {
 				start := time.Now()
@@ -131,14 +126,13 @@ func (d drip) Read([]byte) (int, error) {
 }
 
 func TestAnsweredEventIsNotRedelivered(t *testing.T) {
-	for _, failures := range []int{0, 1, 2, 3} {
-		t.Run(fmt.Sprint(failures), func(t *testing.T) {
-			rc := &receiver{answer: failing(failures)}
-			play(t, rc, nil, func(s *scene) {
-				s.converse("message")
-				require.Len(t, s.all(), failures+1)
-				assert.True(t, s.Deliveries()[failures].Final)
-			})
+	for failures := range 5 {
+		play(t, &receiver{answer: failing(failures)}, nil, func(s *scene) {
+			s.converse("message close")
+			attempts := min(failures+1, 4) // the event after one that is given up is delivered
+			want := append(slices.Repeat([]string{"start_conversation"}, attempts), "end_conversation")
+			assert.Equal(t, want, s.types())
+			assert.True(t, s.Deliveries()[attempts-1].Final)
 		})
 	}
 }
@@ -169,43 +163,27 @@ func TestRetryScheduleAndTimeoutAreSettable(t *testing.T) {
 
 func TestEventsArriveInOrderThroughFailures(t *testing.T) {
 	rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
-		if n%3 != 0 {
-			return status(500), nil
-		}
-		return status(200), nil
+		return status([]int{200, 500, 500}[n%3]), nil
 	}}
 	play(t, rc, nil, func(s *scene) {
 		s.converse("message inactive timeout")
 		var want []string
-		for _, event := range []string{"start_conversation", "inactivity_warning", "timeout_conversation", "end_conversation"} {
-			want = append(want, event, event, event)
+		for _, event := range allEvents {
+			want = append(want, string(event), string(event), string(event))
 		}
 		assert.Equal(t, want, s.types())
 	})
 }
 
-func TestEventAfterAGivenUpOneIsDelivered(t *testing.T) {
-	rc := &receiver{answer: failing(4)}
-	play(t, rc, nil, func(s *scene) {
-		s.converse("message close")
-		assert.Equal(t, "end_conversation", s.types()[4])
-		assert.Len(t, s.types(), 5)
-	})
-}
-
 func TestSlowWebhookDelaysNoOther(t *testing.T) {
 	rc := &receiver{answer: func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
-		if r.URL.Host == "hook.example.test" {
-			return status(500), nil
-		}
-		return status(200), nil
+		return status(map[string]int{"hook.example.test": 500, "other.example.test": 200}[r.URL.Host]), nil
 	}}
 	play(t, rc, nil, func(s *scene) {
-		other, _, err := s.AddWebhook(s.head, "https://other.example.test", allEvents...)
-		require.NoError(t, err)
+		other, _ := addWebhook(t, s, s.head, "https://other.example.test", allEvents...)
 		start := time.Now()
 		require.NoError(t, perform(s.StartSession(s.head), "message inactive close"))
-		_, err = s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool {
+		_, err := s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool {
 			return d.WebhookID == other && d.Event.Type == heads.EventEndConversation
 		})
 		require.NoError(t, err)
@@ -214,16 +192,11 @@ func TestSlowWebhookDelaysNoOther(t *testing.T) {
 }
 
 func TestRemovedWebhookGetsNothingMore(t *testing.T) {
-	rc := &receiver{answer: always(500)}
-	play(t, rc, nil, func(s *scene) {
+	play(t, &receiver{answer: always(500)}, nil, func(s *scene) {
 		require.NoError(t, perform(s.StartSession(s.head), "message close"))
 		synctest.Wait()
 		require.Len(t, s.all(), 1)
-		req, err := http.NewRequest("DELETE", fmt.Sprint("http://x/head-events/", s.hook), nil)
-		require.NoError(t, err)
-		req.Header.Set("Authorization", "Bearer "+s.BearerToken())
-		_, err = s.Transport().RoundTrip(req)
-		require.NoError(t, err)
+		s.ok("DELETE", fmt.Sprint("/head-events/", s.hook), "")
 		s.settle()
 		assert.Len(t, s.all(), 1)
 		journal := s.Deliveries()
@@ -243,7 +216,7 @@ func TestCloseEndsRunningDeliveries(t *testing.T) {
 				require.NoError(t, perform(session, "message inactive"))
 				synctest.Wait()
 				start := time.Now()
-				s.Close()
+				s.Emulator.Close()
 				assert.Zero(t, time.Since(start))
 				journal := s.Deliveries()
 				assert.True(t, journal[len(journal)-1].Final)
@@ -276,8 +249,7 @@ func TestResetEndsRunningDeliveries(t *testing.T) {
 }
 
 func TestWaitDeliveryFindsEarlierAndLaterDeliveries(t *testing.T) {
-	rc := &receiver{answer: failing(1)}
-	play(t, rc, nil, func(s *scene) {
+	play(t, &receiver{answer: failing(1)}, nil, func(s *scene) {
 		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
 		d, err := s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Final })
 		require.NoError(t, err)
@@ -315,10 +287,7 @@ func TestWaitDeliveryWaitsThroughAReset(t *testing.T) {
 func TestJournalOfDeliveriesIsBounded(t *testing.T) {
 	play(t, &receiver{}, []headstest.Option{headstest.WithJournalSize(3)}, func(s *scene) {
 		session := s.StartSession(s.head)
-		for range 10 {
-			require.NoError(t, session.Inactive())
-		}
-		require.NoError(t, session.Close())
+		require.NoError(t, perform(session, strings.Repeat("inactive ", 10)+"close"))
 		s.settle()
 		assert.Len(t, s.all(), 11)
 		require.Len(t, s.Deliveries(), 3)
@@ -343,23 +312,9 @@ func TestBacklogIsBounded(t *testing.T) {
 	})
 }
 
-func TestRedeliverSendsTheSameBytes(t *testing.T) {
-	play(t, &receiver{}, nil, func(s *scene) {
-		s.converse("message")
-		require.NoError(t, s.Redeliver(s.Deliveries()[0]))
-		s.settle()
-		got := s.all()
-		require.Len(t, got, 2)
-		assert.Equal(t, got[0].body, got[1].body)
-		assert.Equal(t, got[0].signature, got[1].signature)
-	})
-}
-
 func TestReceiversAnswerIsInTheJournal(t *testing.T) {
 	rc := &receiver{answer: func(int, *http.Request, []byte) (*http.Response, error) {
-		resp := status(200)
-		resp.Body = io.NopCloser(strings.NewReader(strings.Repeat("x", 1<<20)))
-		return resp, nil
+		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", 1<<20)))}, nil
 	}}
 	play(t, rc, nil, func(s *scene) {
 		s.converse("message")
@@ -374,12 +329,7 @@ func TestDeliveryOverTLS(t *testing.T) {
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	}))
 	defer srv.Close()
-	a := newAPI(t, headstest.WithDeliveryClient(srv.Client()), headstest.WithRetrySchedule())
-	id := a.AddHead(headstest.Head{EnableEvents: true})
-	a.register(`{"headId":"` + id + `","webhookUrl":"` + srv.URL + `/hook","startConversation":true}`)
-	require.NoError(t, a.StartSession(id).UserMessage("x"))
-	d, err := a.WaitDelivery(t.Context(), nil)
-	require.NoError(t, err)
+	d, _ := deliverTo(t, srv.URL+"/hook", headstest.WithDeliveryClient(srv.Client()))
 	assert.Equal(t, 307, d.Status)
 	require.Len(t, got, 1, "the redirect is not followed")
 	assert.Equal(t, "/hook", (<-got).URL.Path)
@@ -387,68 +337,32 @@ func TestDeliveryOverTLS(t *testing.T) {
 
 // net/http parses Location before it calls CheckRedirect, and its error quotes it.
 func TestMalformedRedirectShowsNoURL(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	var log lockedBuilder
+	d, _ := deliverTo(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "https://[bad/?key=canary")
 		w.WriteHeader(http.StatusTemporaryRedirect)
-	}))
-	defer srv.Close()
-	var log bytes.Buffer
-	a := newAPI(t, headstest.WithLoopbackHTTP(), headstest.WithRetrySchedule(), headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	id := a.AddHead(headstest.Head{EnableEvents: true})
-	a.register(`{"headId":"` + id + `","webhookUrl":"` + srv.URL + `","startConversation":true}`)
-	require.NoError(t, a.StartSession(id).UserMessage("x"))
-	d, err := a.WaitDelivery(t.Context(), nil)
-	require.NoError(t, err)
+	}), log.option())
 	assert.ErrorContains(t, d.Err, "a redirect to a malformed URL")
-	a.Close()
 	assert.NotContains(t, d.Err.Error()+log.String(), "canary")
 }
 
 func TestUntrustedReceiverIsAnError(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
-	srv.Config.ErrorLog = discardLog()
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.StartTLS()
 	defer srv.Close()
-	a := newAPI(t, headstest.WithRetrySchedule())
-	id := a.AddHead(headstest.Head{EnableEvents: true})
-	a.register(`{"headId":"` + id + `","webhookUrl":"` + srv.URL + `/canary","startConversation":true}`)
-	require.NoError(t, a.StartSession(id).UserMessage("x"))
-	d, err := a.WaitDelivery(t.Context(), nil)
-	require.NoError(t, err)
+	d, _ := deliverTo(t, srv.URL+"/canary")
 	assert.ErrorContains(t, d.Err, "certificate")
 	assert.NotContains(t, d.Err.Error(), "canary", "an address may hold a secret")
 }
 
-func TestThousandsOfSessionsAtOnce(t *testing.T) {
-	play(t, &receiver{}, []headstest.Option{headstest.WithJournalSize(100_000)}, func(s *scene) {
-		const sessions = 1000
-		var wg sync.WaitGroup
-		for range sessions {
-			wg.Go(func() {
-				assert.NoError(t, perform(s.StartSession(s.head), "message inactive timeout"))
-			})
-		}
-		wg.Wait()
-		s.settle()
-		order := map[string][]heads.EventType{}
-		for _, d := range s.Deliveries() {
-			order[d.Event.SessionID] = append(order[d.Event.SessionID], d.Event.Type)
-		}
-		require.Len(t, order, sessions)
-		for _, types := range order {
-			require.Equal(t, []heads.EventType{"start_conversation", "inactivity_warning", "timeout_conversation", "end_conversation"}, types)
-		}
-	})
-}
-
 func TestCloseLeavesNoGoroutine(t *testing.T) {
-	receiving := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer receiving.Close()
+	url := serving(t, func(http.ResponseWriter, *http.Request) {})
 	before := runtime.NumGoroutine()
 	for range 20 {
 		srv := headstest.NewServer(headstest.WithLoopbackHTTP())
 		id := srv.AddHead(headstest.Head{EnableEvents: true})
-		addWebhook(t, srv, id, receiving.URL, allEvents...)
+		addWebhook(t, srv, id, url, allEvents...)
 		require.NoError(t, perform(srv.StartSession(id), "message"))
 		_, err := srv.WaitDelivery(t.Context(), nil)
 		require.NoError(t, err)

@@ -21,7 +21,8 @@ import (
 )
 
 func TestFaultsMatchByMethodAndRoute(t *testing.T) {
-	rows := []struct {
+	a, id := withHead(t)
+	for _, row := range []struct {
 		method, route, request string
 		matches                bool
 	}{
@@ -44,65 +45,54 @@ func TestFaultsMatchByMethodAndRoute(t *testing.T) {
 		{"", "/head-events", "GET /head-events/1", false},
 		{"", "/head-events/{webhookId}", "GET /head-events/1", true},
 		{"", "/head/{id}", "GET /nowhere", false},
-	}
-	for _, row := range rows {
-		t.Run(row.method+row.route+" "+row.request, func(t *testing.T) {
-			a, id := withHead(t)
-			a.Inject(headstest.Fault{Method: row.method, Route: strings.ReplaceAll(row.route, "ID", id), Status: 502})
-			method, path, _ := strings.Cut(strings.ReplaceAll(row.request, "ID", id), " ")
-			assert.Equal(t, row.matches, a.do(method, path, "").status == 502)
-		})
+	} {
+		remove := a.Inject(headstest.Fault{Method: row.method, Route: strings.ReplaceAll(row.route, "ID", id), Status: 502})
+		method, path, _ := strings.Cut(strings.ReplaceAll(row.request, "ID", id), " ")
+		assert.Equal(t, row.matches, a.do(method, path, "").status == 502, row)
+		remove()
 	}
 }
 
 func TestFaultsHappenSoManyTimes(t *testing.T) {
-	a := newAPI(t)
-	path := "/head/" + a.AddHead(headstest.Head{})
-	statuses := func(n int) (got []int) {
-		for range n {
-			got = append(got, a.do("GET", path, "").status)
-		}
-		return got
-	}
+	a, _ := withHead(t)
 	a.Inject(headstest.Fault{Status: 500, Times: 2})
 	a.Inject(headstest.Fault{Status: 503, Times: 1})
-	assert.Equal(t, []int{500, 500, 503, 200, 200}, statuses(5), "in the order of injection")
+	assert.Equal(t, "500 500 503 200 200", a.statuses(5), "in the order of injection")
 	remove := a.Inject(headstest.Fault{Status: 502})
-	assert.Equal(t, []int{502, 502, 502}, statuses(3))
+	assert.Equal(t, "502 502 502", a.statuses(3))
 	remove()
 	remove()
-	assert.Equal(t, []int{200}, statuses(1))
+	assert.Equal(t, "200", a.statuses(1))
 }
 
 func TestFaultStatusComesWithoutEffectOrAfterIt(t *testing.T) {
 	for _, after := range []bool{false, true} {
-		t.Run(fmt.Sprint("after ", after), func(t *testing.T) {
-			a, id := withHead(t)
-			a.Inject(headstest.Fault{Route: "/head/update", Status: 500, Times: 1, Body: `{"message":"broken"}`, After: after})
-			ans := a.do("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)
-			assert.Equal(t, 500, ans.status)
-			assert.Equal(t, `{"message":"broken"}`, ans.body)
-			assert.Equal(t, "application/json", ans.header.Get("Content-Type"))
-			assert.Equal(t, after, a.head(id)["name"] == "Bea")
-			assert.Equal(t, 500, a.Requests()[0].Status)
-		})
+		a, id := withHead(t)
+		a.Inject(headstest.Fault{Route: "/head/update", Status: 500, Times: 1, Body: `{"message":"broken"}`, After: after})
+		ans := a.do("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)
+		assert.Equal(t, []any{500, `{"message":"broken"}`, "application/json"}, []any{ans.status, ans.body, ans.header.Get("Content-Type")})
+		assert.Equal(t, after, a.head(id)["name"] == "Bea")
+		assert.Equal(t, 500, a.Requests()[0].Status)
 	}
 }
 
 func TestFaultBodies(t *testing.T) {
-	a := newAPI(t)
-	path := "/head/" + a.AddHead(headstest.Head{})
-	a.Inject(headstest.Fault{Status: 200, Times: 1})
-	a.Inject(headstest.Fault{Body: "Bad gateway", Times: 1})
-	a.Inject(headstest.Fault{Status: 429, RetryAfter: 1500 * time.Millisecond, Times: 1})
-	ans := a.do("GET", path, "")
-	assert.Equal(t, []any{200, ""}, []any{ans.status, ans.body})
-	assert.Empty(t, ans.header.Get("Content-Type"))
-	ans = a.do("GET", path, "")
-	assert.Equal(t, []any{200, "Bad gateway"}, []any{ans.status, ans.body})
-	assert.Contains(t, ans.header.Get("Content-Type"), "text/plain")
-	ans = a.do("GET", path, "")
-	assert.Equal(t, []any{429, "2"}, []any{ans.status, ans.header.Get("Retry-After")})
+	a, id := withHead(t)
+	const plain = "text/plain; charset=utf-8"
+	for _, row := range []struct {
+		fault                         headstest.Fault
+		status                        int
+		body, contentType, retryAfter string
+	}{
+		{headstest.Fault{Status: 200}, 200, "", "", ""},
+		{headstest.Fault{Body: "Bad gateway"}, 200, "Bad gateway", plain, ""},
+		{headstest.Fault{Status: 429, RetryAfter: 1500 * time.Millisecond}, 429, "", "", "2"},
+	} {
+		row.fault.Times = 1
+		a.Inject(row.fault)
+		ans := a.do("GET", "/head/"+id, "")
+		assert.Equal(t, []any{row.status, row.body, row.contentType, row.retryAfter}, []any{ans.status, ans.body, ans.header.Get("Content-Type"), ans.header.Get("Retry-After")})
+	}
 }
 
 func TestFaultComesBeforeTheCredentialIsChecked(t *testing.T) {
@@ -115,27 +105,19 @@ func TestFaultComesBeforeTheCredentialIsChecked(t *testing.T) {
 }
 
 func TestCutConnections(t *testing.T) {
-	rows := []struct {
-		name   string
-		fault  headstest.Fault
-		effect bool
-	}{
-		{"before", headstest.Fault{Cut: headstest.CutBefore}, false},
-		{"after", headstest.Fault{Cut: headstest.CutAfter}, true},
-		{"after with status", headstest.Fault{Cut: headstest.CutAfter, Status: 500}, true},
-		{"before with after", headstest.Fault{Cut: headstest.CutBefore, After: true}, false},
-		{"middle of nothing", headstest.Fault{CutBody: true}, true},
-	}
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			a, id := withHead(t)
-			row.fault.Times, row.fault.Route = 1, "/head/update"
-			a.Inject(row.fault)
-			_, err := a.hc.Do(a.request("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`))
-			require.ErrorIs(t, err, io.EOF)
-			assert.Equal(t, row.effect, a.head(id)["name"] == "Bea")
-			assert.Zero(t, a.Requests()[0].Status)
-		})
+	for fault, effect := range map[headstest.Fault]bool{
+		{Cut: headstest.CutBefore}:              false,
+		{Cut: headstest.CutAfter}:               true,
+		{Cut: headstest.CutAfter, Status: 500}:  true,
+		{Cut: headstest.CutBefore, After: true}: false,
+		{CutBody: true}:                         true, // in the middle of nothing
+	} {
+		a, id := withHead(t)
+		fault.Times, fault.Route = 1, "/head/update"
+		a.Inject(fault)
+		require.ErrorIs(t, a.rename(id, time.Minute), io.EOF)
+		assert.Equal(t, effect, a.head(id)["name"] == "Bea", "%+v", fault)
+		assert.Zero(t, a.Requests()[0].Status)
 	}
 }
 
@@ -155,37 +137,25 @@ func TestCutBodyBreaksOffHalfWay(t *testing.T) {
 }
 
 func TestLatencyIsWaitedBeforeOrAfterTheEffect(t *testing.T) {
-	rows := []struct {
-		name   string
-		fault  headstest.Fault
-		effect bool // if the caller gives up during the wait
-	}{
-		{"plain", headstest.Fault{}, false},
-		{"status", headstest.Fault{Status: 500}, false},
-		{"status after", headstest.Fault{Status: 500, After: true}, true},
-		{"after", headstest.Fault{After: true}, true},
-		{"cut after", headstest.Fault{Cut: headstest.CutAfter}, true},
-		{"cut before", headstest.Fault{Cut: headstest.CutBefore}, false},
-	}
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
+	for fault, effect := range map[headstest.Fault]bool{ // if the caller gives up during the wait
+		{}:                         false,
+		{Status: 500}:              false,
+		{Status: 500, After: true}: true,
+		{After: true}:              true,
+		{Cut: headstest.CutAfter}:  true,
+		{Cut: headstest.CutBefore}: false,
+	} {
+		t.Run(fmt.Sprintf("%+v", fault), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := newEmulator(t)
-				id := e.AddHead(headstest.Head{})
-				row.fault.Latency, row.fault.Times = time.Minute, 2
-				e.Inject(row.fault)
+				a, id := inMemory(t).with(headstest.Head{})
+				fault.Latency, fault.Times = time.Minute, 2
+				a.Inject(fault)
 				start := time.Now()
-				_, _, _ = inMemory(t.Context(), e, "GET", "/head/"+id, "")
+				_ = a.rename("another", time.Hour)
 				assert.Equal(t, time.Minute, time.Since(start))
-
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, _, err := inMemory(ctx, e, "PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, a.rename(id, time.Second), context.DeadlineExceeded)
 				assert.Equal(t, time.Minute+time.Second, time.Since(start))
-				_, body, err := inMemory(t.Context(), e, "GET", "/head/"+id, "")
-				require.NoError(t, err)
-				assert.Equal(t, row.effect, strings.Contains(body, `"name":"Bea"`))
+				assert.Equal(t, effect, a.head(id)["name"] == "Bea")
 			})
 		})
 	}
@@ -193,12 +163,11 @@ func TestLatencyIsWaitedBeforeOrAfterTheEffect(t *testing.T) {
 
 func TestCloseEndsDelayedAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := headstest.NewEmulator()
-		e.Inject(headstest.Fault{Latency: time.Hour})
-		time.AfterFunc(time.Second, e.Close)
+		a := inMemory(t)
+		a.Inject(headstest.Fault{Latency: time.Hour})
+		time.AfterFunc(time.Second, a.Emulator.Close)
 		start := time.Now()
-		_, _, err := inMemory(t.Context(), e, "GET", "/head/x", "")
-		assert.ErrorIs(t, err, io.EOF)
+		assert.ErrorIs(t, a.rename("x", 2*time.Hour), io.EOF)
 		assert.Equal(t, time.Second, time.Since(start))
 	})
 }
@@ -206,17 +175,14 @@ func TestCloseEndsDelayedAnswers(t *testing.T) {
 func TestCancelledRequestOverASocketHasNoEffect(t *testing.T) {
 	a, id := withHead(t)
 	a.Inject(headstest.Fault{Route: "/head/update", Latency: time.Hour, Times: 1})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := a.hc.Do(a.request("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`).WithContext(ctx))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, a.rename(id, 50*time.Millisecond), context.DeadlineExceeded)
 	require.Eventually(t, func() bool { return len(a.Requests()) == 1 }, 5*time.Second, time.Millisecond)
 	assert.Equal(t, "Ada", a.head(id)["name"])
 }
 
 func TestFaultsThatCanNeverHappenAreRefused(t *testing.T) {
 	e := newEmulator(t)
-	rows := map[string]headstest.Fault{
+	for name, f := range map[string]headstest.Fault{
 		"unknown route":             {Route: "/nowhere", Status: 500},
 		"misspelt route":            {Route: "/head/{id}/videostreaming", Status: 500},
 		"route without its slash":   {Route: "head/update", Status: 500},
@@ -230,12 +196,9 @@ func TestFaultsThatCanNeverHappenAreRefused(t *testing.T) {
 		"share above 1":             {Share: 1.01},
 		"share below 0":             {Share: -0.1},
 		"share that is no number":   {Share: math.NaN()},
-	}
-	for name, f := range rows {
-		t.Run(name, func(t *testing.T) {
-			assert.Error(t, f.Validate())
-			assert.Panics(t, func() { e.Inject(f) })
-		})
+	} {
+		assert.Error(t, f.Validate(), name)
+		assert.Panics(t, func() { e.Inject(f) }, name)
 	}
 	for _, f := range []headstest.Fault{{}, {Method: "delete"}, {Route: "/head/{anything}"}, {Route: "/head/some-id/splitter"}, {Method: "GET", Route: "/head_visual/loops"}, {Share: 1}} {
 		assert.NoError(t, f.Validate())
@@ -249,56 +212,44 @@ func TestFaultsThatCanNeverHappenAreRefused(t *testing.T) {
 	assert.Empty(t, e.Snapshot().DeliveryFaults)
 }
 
-// statuses returns the statuses of n reads of a head, in memory.
-func statuses(t *testing.T, e *headstest.Emulator, n int) (got []int) {
-	t.Helper()
-	for range n {
-		status, _, err := inMemory(t.Context(), e, "GET", "/head/"+e.Heads()[0], "")
-		require.NoError(t, err)
-		got = append(got, status)
+// statuses returns the statuses of n reads of a head.
+func (a *api) statuses(n int) string {
+	a.t.Helper()
+	got := make([]string, n)
+	for i := range got {
+		got[i] = fmt.Sprint(a.do("GET", "/head/"+a.Heads()[0], "").status)
 	}
-	return got
-}
-
-func count(list []int, want int) (n int) {
-	for _, v := range list {
-		if v == want {
-			n++
-		}
-	}
-	return n
+	return strings.Join(got, " ")
 }
 
 func TestShareOfTheRequestsFails(t *testing.T) {
-	run := func(seed uint64, share float64) []int {
-		e := newEmulator(t, headstest.WithSeed(seed))
-		e.AddHead(headstest.Head{})
-		e.Inject(headstest.Fault{Status: 503, Share: share})
-		return statuses(t, e, 1000)
+	run := func(seed uint64, share float64) string {
+		a, _ := inMemory(t, headstest.WithSeed(seed)).with(headstest.Head{})
+		a.Inject(headstest.Fault{Status: 503, Share: share})
+		return a.statuses(1000)
 	}
 	fifth := run(1, 0.2)
-	assert.InDelta(t, 200, count(fifth, 503), 50)
+	assert.InDelta(t, 200, strings.Count(fifth, "503"), 50)
 	assert.Equal(t, fifth, run(1, 0.2), "the same with the same seed")
 	assert.NotEqual(t, fifth, run(2, 0.2))
-	assert.Equal(t, 1000, count(run(1, 0), 503), "0 is all")
-	assert.Equal(t, 1000, count(run(1, 1), 503))
+	assert.Equal(t, 1000, strings.Count(run(1, 0), "503"), "0 is all")
+	assert.Equal(t, 1000, strings.Count(run(1, 1), "503"))
 }
 
 func TestFaultsWithAShareLetOtherFaultsMatch(t *testing.T) {
-	e := newEmulator(t, headstest.WithSeed(1))
-	e.AddHead(headstest.Head{})
-	e.Inject(headstest.Fault{Status: 503, Share: 0.5, Times: 3})
-	e.Inject(headstest.Fault{Status: 500, Times: 20})
-	got := statuses(t, e, 30)
-	assert.Equal(t, []int{3, 20, 7}, []int{count(got, 503), count(got, 500), count(got, 200)}, "times are those that have happened")
-	assert.NotEqual(t, []int{503, 503, 503}, got[:3])
-	assert.NotContains(t, got[:23], 200)
+	a, _ := inMemory(t, headstest.WithSeed(1)).with(headstest.Head{})
+	a.Inject(headstest.Fault{Status: 503, Share: 0.5, Times: 3})
+	a.Inject(headstest.Fault{Status: 500, Times: 20})
+	got := a.statuses(30)
+	assert.Equal(t, []int{3, 20}, []int{strings.Count(got, "503"), strings.Count(got, "500")}, "times are those that have happened")
+	assert.NotContains(t, got, "503 503 503")
+	assert.Regexp(t, `^(50[03] ){23}(200 ?){7}$`, got)
 }
 
 func TestDeliveryFaults(t *testing.T) {
 	const steps = "message inactive close"
 	plain := []string{"start_conversation", "inactivity_warning", "end_conversation"}
-	rows := []struct {
+	for _, row := range []struct {
 		name  string
 		fault headstest.DeliveryFault
 		types []string
@@ -352,8 +303,7 @@ func TestDeliveryFaults(t *testing.T) {
 		{"future timestamp", headstest.DeliveryFault{Times: 1, Age: -time.Hour}, plain, func(t *testing.T, s *scene, start time.Time) {
 			assert.Contains(t, string(s.all()[0].body), start.UTC().Add(time.Hour).Format("2006-01-02 15:04:05"))
 		}},
-	}
-	for _, row := range rows {
+	} {
 		t.Run(row.name, func(t *testing.T) {
 			play(t, &receiver{}, nil, func(s *scene) {
 				start := time.Now()
@@ -366,16 +316,4 @@ func TestDeliveryFaults(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestDeliveryFaultIsRemoved(t *testing.T) {
-	play(t, &receiver{}, nil, func(s *scene) {
-		remove := s.InjectDelivery(headstest.DeliveryFault{Drop: true})
-		session := s.StartSession(s.head)
-		require.NoError(t, session.UserMessage("x"))
-		remove()
-		require.NoError(t, session.Close())
-		s.settle()
-		assert.Equal(t, []string{"end_conversation"}, s.types())
-	})
 }

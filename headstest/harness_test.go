@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -37,10 +38,12 @@ func newAPI(t testing.TB, opts ...headstest.Option) *api {
 	return &api{srv, t, &http.Client{Transport: tr}}
 }
 
+// with adds a head.
+func (a *api) with(h headstest.Head) (_ *api, id string) { return a, a.AddHead(h) }
+
 // withHead returns an emulator with one head.
 func withHead(t testing.TB, opts ...headstest.Option) (a *api, id string) {
-	a = newAPI(t, opts...)
-	return a, a.AddHead(headstest.Head{})
+	return newAPI(t, opts...).with(headstest.Head{})
 }
 
 // newEmulator returns an emulator that is closed when the test ends.
@@ -101,6 +104,18 @@ func (a *api) ok(method, path, body string) answer {
 	return ans
 }
 
+// rename renames a head. It waits so long for the answer.
+func (a *api) rename(id string, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
+	defer cancel()
+	resp, err := a.hc.Do(a.request("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`).WithContext(ctx))
+	if err == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+		err = errors.Join(err, resp.Body.Close())
+	}
+	return err
+}
+
 func (a *api) head(id string) map[string]any {
 	a.t.Helper()
 	return object(a.t, a.ok("GET", "/head/"+id, "").body)
@@ -109,28 +124,24 @@ func (a *api) head(id string) map[string]any {
 // register returns the id and the shared key of a new webhook.
 func (a *api) register(body string) (id int64, sharedKey string) {
 	a.t.Helper()
-	var created struct{ SharedKey, HeadID string }
-	require.NoError(a.t, json.Unmarshal([]byte(a.ok("POST", "/head-events", body).body), &created))
-	require.NoError(a.t, json.Unmarshal([]byte(body), &created))
-	var list []struct {
+	a.ok("POST", "/head-events", body)
+	list := a.Snapshot().Webhooks // in the order of their ids
+	w := decoded[struct {
 		ID        int64
 		SharedKey string
-	}
-	require.NoError(a.t, json.Unmarshal([]byte(a.ok("GET", "/head-events?headId="+created.HeadID, "").body), &list))
-	for _, w := range list {
-		if w.SharedKey == created.SharedKey {
-			return w.ID, w.SharedKey
-		}
-	}
-	require.Fail(a.t, "the new registration is not in the list")
-	return 0, ""
+	}](a.t, string(list[len(list)-1]))
+	return w.ID, w.SharedKey
+}
+
+func decoded[T any](t testing.TB, text string) (v T) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(text), &v), "%s", text)
+	return v
 }
 
 func object(t testing.TB, body string) map[string]any {
 	t.Helper()
-	var m map[string]any
-	require.NoError(t, json.Unmarshal([]byte(body), &m), "%s", body)
-	return m
+	return decoded[map[string]any](t, body)
 }
 
 // refused asserts a refusal in the form that every refusal has.
@@ -142,6 +153,13 @@ func (ans answer) refused(t testing.TB, status int, says string) {
 	assert.Equal(t, http.StatusText(status), body["error"])
 	assert.Contains(t, body["message"], says)
 	assert.Contains(t, ans.header.Get("Content-Type"), "application/json")
+}
+
+// serving starts a customer's server and returns its URL.
+func serving(t testing.TB, answer http.HandlerFunc) string {
+	srv := httptest.NewServer(answer)
+	t.Cleanup(srv.Close)
+	return srv.URL
 }
 
 type answering = func(n int, r *http.Request, body []byte) (*http.Response, error) // n counts from 1
@@ -170,7 +188,7 @@ func (rc *receiver) RoundTrip(r *http.Request) (*http.Response, error) {
 	var event struct {
 		EventType string `json:"event_type"`
 	}
-	mustUnmarshal(body, &event)
+	_ = json.Unmarshal(body, &event) // a tool call has no type
 	rc.mu.Lock()
 	rc.got = append(rc.got, received{time.Now(), r.URL.Host, body, r.Header.Get("x-signature-256"), event.EventType})
 	n := len(rc.got)
@@ -206,10 +224,7 @@ func always(code int) answering {
 // failing answers the first n requests with 500.
 func failing(n int) answering {
 	return func(i int, _ *http.Request, _ []byte) (*http.Response, error) {
-		if i <= n {
-			return status(500), nil
-		}
-		return status(200), nil
+		return status(map[bool]int{true: 500, false: 200}[i <= n]), nil
 	}
 }
 
@@ -219,30 +234,31 @@ func silent(_ int, r *http.Request, _ []byte) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
+// allEvents are in the order in which a session that is left alone has them.
 var allEvents = []heads.EventType{
-	heads.EventStartConversation, heads.EventEndConversation, heads.EventInactivityWarning, heads.EventTimeoutConversation,
+	heads.EventStartConversation, heads.EventInactivityWarning, heads.EventTimeoutConversation, heads.EventEndConversation,
 }
 
 // scene is an emulator with one head whose delivery is enabled, and one webhook for all
 // events.
 type scene struct {
-	*headstest.Emulator
-	t    *testing.T
+	*api
 	head string
 	hook int64
 	key  string
 	*receiver
 }
 
+func sendingTo(rc http.RoundTripper) headstest.Option {
+	return headstest.WithDeliveryClient(&http.Client{Transport: rc})
+}
+
 // play runs a test in a bubble, in which waiting takes no time.
 func play(t *testing.T, rc *receiver, opts []headstest.Option, f func(s *scene)) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := append([]headstest.Option{headstest.WithDeliveryClient(&http.Client{Transport: rc})}, opts...)
-		e := newEmulator(t, opts...)
-		head := e.AddHead(headstest.Head{EnableEvents: true})
-		hook, key, err := e.AddWebhook(head, "https://hook.example.test/x", allEvents...)
-		require.NoError(t, err)
-		f(&scene{e, t, head, hook, key, rc})
+		a, head := inMemory(t, append([]headstest.Option{sendingTo(rc)}, opts...)...).with(headstest.Head{EnableEvents: true})
+		hook, key := addWebhook(t, a, head, "https://hook.example.test/x", allEvents...)
+		f(&scene{a, head, hook, key, rc})
 	})
 }
 
@@ -265,18 +281,8 @@ func hexHMAC(body []byte, key string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// inMemory sends one request inside a bubble.
-func inMemory(ctx context.Context, e *headstest.Emulator, method, path, body string) (int, string, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://emulator"+path, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	req.Header.Set("Authorization", "Bearer "+e.BearerToken())
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := (&http.Client{Transport: e.Transport()}).Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	got, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(got), errors.Join(err, resp.Body.Close())
+// inMemory returns an API that works in a bubble.
+func inMemory(t testing.TB, opts ...headstest.Option) *api {
+	e := newEmulator(t, opts...)
+	return &api{&headstest.Server{Emulator: e, URL: "http://emulator", Token: e.BearerToken()}, t, &http.Client{Transport: e.Transport()}}
 }

@@ -1,12 +1,9 @@
 package headstest_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,37 +14,8 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-func TestEveryRouteIsInTheDescription(t *testing.T) {
-	text, err := os.ReadFile("openapi.json")
-	require.NoError(t, err)
-	var description struct {
-		Paths map[string]map[string]json.RawMessage
-	}
-	require.NoError(t, json.Unmarshal(text, &description))
-	var described []string
-	for path, methods := range description.Paths {
-		if strings.HasPrefix(path, "/_emulator/") {
-			continue
-		}
-		for method := range methods {
-			described = append(described, strings.ToUpper(method)+" "+path)
-		}
-	}
-	slices.Sort(described)
-	assert.Equal(t, described, headstest.Routes())
-	assert.Equal(t, described, headstest.Patterns())
-	assert.Len(t, described, 11+3, "the contract's, and those seen in the field")
-}
-
 func TestEveryOperationNeedsTheBearerToken(t *testing.T) {
 	a := newAPI(t, headstest.WithToken("right"))
-	routes := []struct{ method, path string }{
-		{"PUT", "/head/update"}, {"GET", "/head/x"}, {"GET", "/head_visual/x"},
-		{"PUT", "/head/x/video-streaming?videoStreaming=true"}, {"PUT", "/head/x/conversation-settings"},
-		{"POST", "/head-events"}, {"GET", "/head-events?headId=x"}, {"GET", "/head-events/1"},
-		{"PATCH", "/head-events/1"}, {"DELETE", "/head-events/1"}, {"PUT", "/head/x/enable-events?enableEvents=true"},
-		{"GET", "/head/x/enable-events"}, {"GET", "/head/x/conversation-settings"}, {"PUT", "/head/x/splitter?splitter=true"},
-	}
 	credentials := map[string][]string{
 		"none": nil, "wrong": {"Bearer wrong"}, "empty": {"Bearer "}, "bare": {"right"}, "basic": {"Basic right"},
 		"longer": {"Bearer right " + "x"}, "two": {"Bearer right", "Bearer right"},
@@ -57,15 +25,14 @@ func TestEveryOperationNeedsTheBearerToken(t *testing.T) {
 		req.Header.Set("Authorization", scheme+" right")
 		assert.NotEqual(t, 401, a.send(req).status, scheme)
 	}
-	for _, route := range routes {
+	for _, route := range headstest.Routes() {
+		method, path, _ := strings.Cut(parameter.ReplaceAllString(route, "x"), " ")
 		for name, values := range credentials {
-			t.Run(route.method+route.path+" "+name, func(t *testing.T) {
-				req := a.request(route.method, route.path, "")
-				req.Header["Authorization"] = values
-				ans := a.send(req)
-				ans.refused(t, 401, "Bearer")
-				assert.Equal(t, "Bearer", ans.header.Get("WWW-Authenticate"))
-			})
+			req := a.request(method, path, "")
+			req.Header["Authorization"] = values
+			ans := a.send(req)
+			ans.refused(t, 401, "Bearer")
+			assert.Equal(t, "Bearer", ans.header.Get("WWW-Authenticate"), "%s with %s", route, name)
 		}
 	}
 }
@@ -74,7 +41,7 @@ func TestEveryOperationNeedsTheBearerToken(t *testing.T) {
 // emulator, for any path and also without a token.
 func TestUnknownOperationIsRefusedWithTheNearestOne(t *testing.T) {
 	a, id := withHead(t)
-	rows := []struct{ request, nearest string }{
+	for _, row := range []struct{ request, nearest string }{
 		{"POST /head/create", "PUT /head/update"},
 		{"GET /head/all", "GET /head/{id}"},
 		{"GET /head/list", "GET /head/{id}"},
@@ -94,15 +61,12 @@ func TestUnknownOperationIsRefusedWithTheNearestOne(t *testing.T) {
 		{"POST /head-events/create", ""},
 		{"GET /", ""}, {"GET /head", "GET /head/{id}"}, {"GET /head/", ""}, {"GET /head/" + id + "/", ""}, {"GET //head/" + id, ""},
 		{"GET /head/" + id + "/x", "GET /head/{id}"}, {"GET /head/./" + id, ""}, {"GET /head/" + id + "/../" + id, ""}, {"GET /head-events/", ""},
-	}
-	for _, row := range rows {
+	} {
 		for _, token := range []string{"Bearer " + a.Token, "Bearer wrong", ""} {
-			t.Run(row.request+" "+token, func(t *testing.T) {
-				method, path, _ := strings.Cut(row.request, " ")
-				req := a.request(method, path, "")
-				req.Header.Set("Authorization", token)
-				a.send(req).refused(t, 404, row.request+" is not an operation of this emulator; the nearest one is "+row.nearest)
-			})
+			method, path, _ := strings.Cut(row.request, " ")
+			req := a.request(method, path, "")
+			req.Header.Set("Authorization", token)
+			a.send(req).refused(t, 404, row.request+" is not an operation of this emulator; the nearest one is "+row.nearest)
 		}
 	}
 	a.do("GET", "/head/all", "").refused(t, 404, `there is no head "all"`)
@@ -123,8 +87,18 @@ func TestUnknownIDsAreNotFound(t *testing.T) {
 		ans.refused(t, 404, says)
 		assert.NotContains(t, ans.body, "operation", path)
 	}
-	for _, path := range []string{"/head/" + seedHead + "/enable-events?enableEvents=true", "/head/all/enable-events?enableEvents=true"} {
-		a.do("PUT", path, "").refused(t, 404, "there is no head")
+	for _, row := range []struct{ method, path, body string }{
+		{"PUT", "/head/update", `{"id":"` + seedHead + `","name":"x"}`},
+		{"PUT", streaming("nobody", true), ""},
+		{"PUT", "/head/nobody/conversation-settings", `{"conversationSettings":{}}`},
+		{"PUT", "/head/all/enable-events?enableEvents=true", ""},
+		{"GET", "/head/nobody/enable-events", ""},
+		{"GET", "/head/nobody/conversation-settings", ""},
+		{"PUT", "/head/nobody/splitter?splitter=true", ""},
+		{"POST", "/head-events", `{"headId":"nobody","webhookUrl":"https://hook.example.test"}`},
+		{"GET", "/head-events?headId=nobody", ""},
+	} {
+		a.do(row.method, row.path, row.body).refused(t, 404, "there is no head")
 	}
 	id := a.AddHead(headstest.Head{ID: "lobby", HeadVisualID: "lobby-visual"})
 	a.ok("GET", "/head/"+id, "")
@@ -134,33 +108,26 @@ func TestUnknownIDsAreNotFound(t *testing.T) {
 
 func TestOtherMethodsAreNotAllowed(t *testing.T) {
 	a, id := withHead(t)
-	rows := []struct{ method, path, allow string }{
+	for _, row := range []struct{ method, path, allow string }{
 		{"POST", "/head/update", "PUT"}, {"GET", "/head/update", "PUT"}, {"DELETE", "/head/" + id, "GET, HEAD"}, {"PUT", "/head/" + seedHead, "GET, HEAD"},
 		{"PUT", "/head_visual/x", "GET, HEAD"}, {"POST", "/head/" + id + "/video-streaming", "PUT"},
 		{"DELETE", "/head/" + id + "/enable-events", "GET, HEAD, PUT"}, {"POST", "/head/" + id + "/splitter", "PUT"},
 		{"PATCH", "/head/" + id + "/conversation-settings", "GET, HEAD, PUT"},
 		{"DELETE", "/head-events", "GET, HEAD, POST"}, {"PUT", "/head-events/1", "DELETE, GET, HEAD, PATCH"},
-	}
-	for _, row := range rows {
-		t.Run(row.method+" "+row.path, func(t *testing.T) {
-			ans := a.do(row.method, row.path, "")
-			ans.refused(t, 405, row.method+" is not a method of "+strings.SplitN(row.path, "?", 2)[0])
-			assert.Equal(t, row.allow, ans.header.Get("Allow"))
-			req := a.request(row.method, row.path, "")
-			req.Header.Del("Authorization")
-			a.send(req).refused(t, 401, "Bearer")
-		})
+	} {
+		req := a.request(row.method, row.path, "")
+		ans := a.send(req)
+		ans.refused(t, 405, row.method+" is not a method of "+row.path)
+		assert.Equal(t, row.allow, ans.header.Get("Allow"), row.path)
+		req.Header.Del("Authorization")
+		a.send(req).refused(t, 401, "Bearer")
 	}
 }
 
 func TestBodiesThatAreNoJSONObjectAreRefused(t *testing.T) {
 	a, id := withHead(t)
 	hook, _ := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test"}`)
-	routes := []struct{ method, path string }{
-		{"PUT", "/head/update"}, {"PUT", "/head/" + id + "/conversation-settings"},
-		{"POST", "/head-events"}, {"PATCH", fmt.Sprint("/head-events/", hook)},
-	}
-	rows := []struct {
+	for _, row := range []struct {
 		name, body, contentType string
 		status                  int
 		says                    string
@@ -176,13 +143,14 @@ func TestBodiesThatAreNoJSONObjectAreRefused(t *testing.T) {
 		{"not UTF-8", "{\"id\":\"\xff\"}", "application/json", 400, "UTF-8"},
 		{"too large", `{"id":"` + strings.Repeat("x", 1<<20) + `"}`, "application/json", 413, "larger"},
 		{"no content type", `{"id":"x","name":"y"}`, "", 415, "application/json"},
+		{"list with a charset", "[]", "Application/JSON; charset=utf-8", 400, "not a JSON object"},
 		{"form", `{"id":"x","name":"y"}`, "application/x-www-form-urlencoded", 415, "application/json"},
 		{"text type", `{"id":"x","name":"y"}`, "text/plain", 415, "application/json"},
-	}
-	for _, route := range routes {
-		for _, row := range rows {
-			t.Run(route.method+" "+row.name, func(t *testing.T) {
-				req := a.request(route.method, route.path, row.body)
+	} {
+		for _, route := range []string{"PUT /head/update", "PUT /head/" + id + "/conversation-settings", "POST /head-events", fmt.Sprint("PATCH /head-events/", hook)} {
+			t.Run(route+" "+row.name, func(t *testing.T) {
+				method, path, _ := strings.Cut(route, " ")
+				req := a.request(method, path, row.body)
 				req.Header.Set("Content-Type", row.contentType)
 				a.send(req).refused(t, row.status, row.says)
 			})
@@ -190,56 +158,42 @@ func TestBodiesThatAreNoJSONObjectAreRefused(t *testing.T) {
 	}
 }
 
-func TestJSONContentTypeMayHaveParameters(t *testing.T) {
-	a, id := withHead(t)
-	req := a.request("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)
-	req.Header.Set("Content-Type", "Application/JSON; charset=utf-8")
-	require.Equal(t, 200, a.send(req).status)
-	assert.Equal(t, "Bea", a.head(id)["name"])
-}
-
 func TestUndocumentedAnswers(t *testing.T) {
-	rows := []struct {
-		name  string
-		style headstest.Responses
-		check func(t *testing.T, body, id string)
-	}{
-		{"empty", headstest.ResponsesEmpty, func(t *testing.T, body, _ string) { assert.Empty(t, body) }},
-		{"bool", headstest.ResponsesBool, func(t *testing.T, body, _ string) { assert.Equal(t, "true", body) }},
-		{"record", headstest.ResponsesRecord, func(t *testing.T, body, id string) { assert.Equal(t, id, fmt.Sprint(object(t, body)["id"])) }},
-	}
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			a, id := withHead(t, headstest.WithResponses(row.style))
-			created := object(t, a.ok("POST", "/head-events", `{"headId":"`+id+`","webhookUrl":"https://hook.example.test"}`).body)
-			assert.NotEmpty(t, created["sharedKey"], "a new registration always shows its key")
-			assert.Equal(t, row.style == headstest.ResponsesRecord, created["id"] != nil)
-			answers := []answer{
-				a.ok("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`),
-				a.ok("PUT", "/head/"+id+"/video-streaming?videoStreaming=true", ""),
-				a.ok("PUT", "/head/"+id+"/conversation-settings", `{"conversationSettings":{"tools":[]}}`),
-				a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", ""),
+	for style, want := range map[headstest.Responses]string{headstest.ResponsesEmpty: "", headstest.ResponsesBool: "true", headstest.ResponsesRecord: "the record"} {
+		a, id := withHead(t, headstest.WithResponses(style))
+		created := object(t, a.ok("POST", "/head-events", `{"headId":"`+id+`","webhookUrl":"https://hook.example.test"}`).body)
+		assert.NotEmpty(t, created["sharedKey"], "a new registration always shows its key")
+		assert.Equal(t, style == headstest.ResponsesRecord, created["id"] != nil)
+		for _, call := range []struct{ method, path, body, id string }{
+			{"PUT", "/head/update", `{"id":"` + id + `","name":"Bea"}`, id},
+			{"PUT", streaming(id, true), "", id},
+			{"PUT", "/head/" + id + "/conversation-settings", `{"conversationSettings":{"tools":[]}}`, id},
+			{"PUT", "/head/" + id + "/enable-events?enableEvents=true", "", id},
+			{"PATCH", "/head-events/1", `{"endConversation":true}`, "1"},
+			{"DELETE", "/head-events/1", "", "1"},
+		} {
+			ans := a.do(call.method, call.path, call.body)
+			if style == headstest.ResponsesRecord {
+				want, ans.body = call.id, fmt.Sprint(object(t, ans.body)["id"])
 			}
-			for _, ans := range answers {
-				assert.Equal(t, 200, ans.status)
-				row.check(t, ans.body, id)
-			}
-			row.check(t, a.ok("PATCH", "/head-events/1", `{"endConversation":true}`).body, "1")
-			row.check(t, a.ok("DELETE", "/head-events/1", "").body, "1")
-		})
+			assert.Equal(t, []any{200, want}, []any{ans.status, ans.body})
+		}
 	}
 }
 
 func TestRequestsAreInTheJournalWhenAnswered(t *testing.T) {
-	a, id := withHead(t)
+	var log lockedBuilder
+	a, id := withHead(t, headstest.WithToken("canary-token"), log.option())
 	a.ok("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)
-	a.do("GET", "/head-events?headId=nobody", "")
+	a.do("GET", "/head-events?headId=nobody&api_key=canary", "")
+	assert.Contains(t, log.String(), "method=GET path=/head-events status=404")
+	assert.NotContains(t, log.String(), "canary")
 	got := a.Requests()
 	require.Len(t, got, 2)
 	assert.Equal(t, []any{"PUT", "/head/update", 200, "Bearer " + a.Token}, []any{got[0].Method, got[0].Path, got[0].Status, got[0].Header.Get("Authorization")})
 	assert.JSONEq(t, `{"id":"`+id+`","name":"Bea"}`, string(got[0].Body))
 	assert.False(t, got[0].At.IsZero())
-	assert.Equal(t, []any{"headId=nobody", 404}, []any{got[1].Query, got[1].Status})
+	assert.Equal(t, []any{"headId=nobody&api_key=canary", 404}, []any{got[1].Query, got[1].Status})
 }
 
 func TestJournalOfRequestsIsBounded(t *testing.T) {
@@ -262,14 +216,6 @@ func TestJournalOfRequestsIsBoundedInBytes(t *testing.T) {
 	assert.Len(t, e.Requests(), 32)
 }
 
-func TestRequestsAreLogged(t *testing.T) {
-	var log lockedBuilder
-	a := newAPI(t, headstest.WithToken("canary-token"), headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	a.do("GET", "/head/nobody?api_key=canary-query", "")
-	assert.Contains(t, log.String(), "method=GET path=/head/nobody status=404")
-	assert.NotContains(t, log.String(), "canary")
-}
-
 type lockedBuilder struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -279,6 +225,11 @@ func (l *lockedBuilder) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
+}
+
+// option makes an emulator log to l.
+func (l *lockedBuilder) option() headstest.Option {
+	return headstest.WithLogger(slog.New(slog.NewTextHandler(l, nil)))
 }
 
 func (l *lockedBuilder) String() string {

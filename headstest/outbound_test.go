@@ -2,11 +2,9 @@ package headstest_test
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -24,8 +22,7 @@ func deliverTo(t *testing.T, target string, opts ...headstest.Option) (headstest
 	t.Helper()
 	e := newEmulator(t, append(opts, headstest.WithLoopbackHTTP(), headstest.WithRetrySchedule())...)
 	head := e.AddHead(headstest.Head{EnableEvents: true})
-	_, key, err := e.AddWebhook(head, target, heads.EventStartConversation)
-	require.NoError(t, err)
+	_, key := addWebhook(t, e, head, target, heads.EventStartConversation)
 	require.NoError(t, e.StartSession(head).UserMessage("Hello"))
 	d, err := e.WaitDelivery(t.Context(), nil)
 	require.NoError(t, err)
@@ -75,7 +72,7 @@ func TestCallbackHostsAreLoopbackAndThoseThatAreNamed(t *testing.T) {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
 			got := asked{}
-			d, _ := deliverTo(t, target, headstest.WithCallbackHosts(hosts), headstest.WithDeliveryClient(&http.Client{Transport: got}))
+			d, _ := deliverTo(t, target, headstest.WithCallbackHosts(hosts), sendingTo(got))
 			if want != nobody {
 				assert.Equal(t, asked{want: 1}, got)
 				assert.NoError(t, d.Err)
@@ -92,18 +89,13 @@ func TestCallbackHostsAreLoopbackAndThoseThatAreNamed(t *testing.T) {
 func TestAStarStandsForAllOtherCallbackHosts(t *testing.T) {
 	t.Parallel()
 	got := asked{}
-	client := headstest.WithDeliveryClient(&http.Client{Transport: got})
+	client := sendingTo(got)
 	for _, target := range []string{"https://named.example/x", "https://other.example/x", "http://127.0.0.1:1/x"} {
 		deliverTo(t, target, client, headstest.WithCallbackHosts(map[string]string{"*": "http://127.0.0.1:8080", "named.example": ""}))
 	}
-	assert.Equal(t, asked{"https://named.example named.example": 1, "http://127.0.0.1:8080 other.example": 1, "http://127.0.0.1:1 127.0.0.1:1": 1}, got)
-}
-
-func TestAllCallbackHostsAreAllowedWithoutTheOption(t *testing.T) {
-	t.Parallel()
-	got := asked{}
-	deliverTo(t, "https://www.example.com/x", headstest.WithDeliveryClient(&http.Client{Transport: got}))
-	assert.Equal(t, asked{"https://www.example.com www.example.com": 1}, got)
+	deliverTo(t, "https://www.example.com/x", client) // without the option, all are allowed
+	assert.Equal(t, asked{"https://named.example named.example": 1, "http://127.0.0.1:8080 other.example": 1, "http://127.0.0.1:1 127.0.0.1:1": 1,
+		"https://www.example.com www.example.com": 1}, got)
 }
 
 func TestCallbackHostsThatCantBeUsedPanic(t *testing.T) {
@@ -131,13 +123,10 @@ func TestNoRefusedCallbackHostIsLookedUp(t *testing.T) {
 	assert.EqualError(t, d.Err, "nothing is sent to staging.museum.example: it is not this machine; allow it with -allow-host")
 	assert.Zero(t, d.Status)
 
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	redirecting := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "https://staging.museum.example/other", http.StatusTemporaryRedirect)
-	}))
-	defer srv.Close()
-	_, port, err := net.SplitHostPort(strings.TrimPrefix(srv.URL, "http://"))
-	require.NoError(t, err)
-	for _, target := range []string{srv.URL, "http://LOCALHOST:" + port} {
+	})
+	for _, target := range []string{redirecting, strings.Replace(redirecting, "127.0.0.1", "LOCALHOST", 1)} {
 		d, _ = deliverTo(t, target+"/events", headstest.WithCallbackHosts(nil))
 		assert.NoError(t, d.Err)
 		assert.Equal(t, http.StatusTemporaryRedirect, d.Status, "a redirect is an answer")
@@ -149,25 +138,20 @@ func TestAnEventForAMovedHostArrivesAsItWasSent(t *testing.T) {
 	t.Parallel()
 	type seen struct{ host, path, signature, body string }
 	got := make(chan seen, 2)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	hosts := headstest.WithCallbackHosts(map[string]string{"museum.example": serving(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got <- seen{r.Host, r.URL.String(), r.Header.Get(heads.SignatureHeader), string(body)}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"message":"it is open"}`)
-	}))
-	defer srv.Close()
-	hosts := headstest.WithCallbackHosts(map[string]string{"museum.example": srv.URL})
+	})})
 	d, key := deliverTo(t, "https://museum.example/h/token/events?a=b", hosts)
 	require.NoError(t, d.Err)
 	event := <-got
-	assert.Equal(t, "museum.example", event.host)
-	assert.Equal(t, "/h/token/events?a=b", event.path)
+	assert.Equal(t, []string{"museum.example", "/h/token/events?a=b"}, []string{event.host, event.path})
 	assert.NoError(t, heads.VerifySignature([]byte(event.body), event.signature, key))
 
 	e := newEmulator(t, hosts)
-	head := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
-	require.NoError(t, e.AddTool(head, json.RawMessage(`{"name":"hours","url":"https://museum.example/tools/hours"}`)))
-	call, err := e.CallTool(t.Context(), head, "hours", nil)
+	call, err := e.CallTool(t.Context(), withTool(e, "https://museum.example/tools/hours"), "weather", nil)
 	require.NoError(t, err)
 	assert.Equal(t, "it is open", call.Message)
 	assert.Equal(t, "/tools/hours", (<-got).path)

@@ -2,12 +2,13 @@ package headstest_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 )
 
@@ -20,54 +21,67 @@ func seedOf(t *testing.T, text string) headstest.Seed {
 	return s
 }
 
-func TestExportImportedIsTheSame(t *testing.T) {
-	from := newEmulator(t, headstest.WithLoopbackHTTP())
-	visual := from.AddVisual(headstest.Visual{Mode: heads.VisualModeTwoLoops})
-	id := from.AddHead(headstest.Head{HeadVisualID: visual, Name: "Ada", Fields: map[string]any{"voiceflowApiKey": "key"},
-		Extra: map[string]any{"addedSince": json.RawMessage(`[1.50]`)}})
-	require.NoError(t, from.AddTool(id, json.RawMessage(`{"name":"hours","url":"https://tools.example.test/hours"}`)))
-	addWebhook(t, from, id, "http://127.0.0.1:1/x", heads.EventEndConversation)
+const otherHead = "22222222-2222-4222-8222-222222222222"
 
-	file, err := json.Marshal(from.Export())
+const wholeSeed = `{
+	"visuals": [{"id": "loops", "mode": "two_loops", "status": "ready", "extra": {"a" : [1.50], "nested": {"b": null}}}, {"id": "w", "extra": null}],
+	"heads": [
+		{"id": "` + seedHead + `", "name": "Ada", "operationMode": "oc", "greetings": "Hi", "voiceflowApiKey": "key", "extra": {"addedSince": [1.50]},
+		 "conversationSettings": {"model": {"n" : 1.0}, "tools": [{"name": "first", "url": "https://tools.example.test/1"}]}},
+		{"id": "` + otherHead + `", "name": "Bea", "headVisualId": "loops", "enableEvents": true},
+		{"name": "Cleo", "videoStreaming": true}
+	],
+	"tools": [{"headId": "` + seedHead + `", "name": "second", "url": "http://127.0.0.1:1/2", "parameters": [{"name": "day", "type": "string"}], "extra" : 2.0}],
+	"registrations": [{"headId": "` + otherHead + `", "webhookUrl": "http://127.0.0.1:1/x", "endConversation": true, "inactivityWarning": true}]
+}`
+
+func TestSeedFillsTheEmulator(t *testing.T) {
+	a := newAPI(t, headstest.WithLoopbackHTTP())
+	added, err := a.Import(seedOf(t, wholeSeed))
 	require.NoError(t, err)
-	to := newEmulator(t, headstest.WithLoopbackHTTP())
-	added, err := to.Import(seedOf(t, string(file)))
+	require.Len(t, added.Heads, 3)
+	assert.Equal(t, headstest.Added{Heads: []string{seedHead, otherHead, added.Heads[2]}, Visuals: []string{"loops", "w"}, Registrations: []int64{1}}, added)
+
+	ada := a.ok("GET", "/head/"+seedHead, "").body
+	assert.Subset(t, object(t, ada), map[string]any{"name": "Ada", "operationMode": "oc", "greetings": "Hi", "ttsProvider": "azure"}, "what is left out is generated")
+	assert.Contains(t, ada, `"addedSince":[1.50]`, "byte for byte")
+	assert.Contains(t, ada, `"conversationSettings":{"model":{"n" : 1.0},"tools":[{"name": "first", "url": "https://tools.example.test/1"},{`)
+	assert.Contains(t, ada, `"extra":2.0`)
+	assert.NotContains(t, ada, `"headId"`)
+	assert.Subset(t, a.head(otherHead), map[string]any{"headVisualId": "loops", "enableEvents": true})
+	assert.Subset(t, a.head(added.Heads[2]), map[string]any{"name": "Cleo", "videoStreaming": true, "splitter": false})
+	visual := a.ok("GET", "/head_visual/loops", "").body
+	assert.Subset(t, object(t, visual), map[string]any{"id": "loops", "mode": "two_loops", "status": "ready", "nested": map[string]any{"b": nil}})
+	assert.Contains(t, visual, `"a":[1.50]`, "byte for byte")
+	assert.NotContains(t, visual+a.ok("GET", "/head_visual/w", "").body, "extra")
+	assert.Subset(t, a.list(otherHead)[0], map[string]any{"webhookUrl": "http://127.0.0.1:1/x", "startConversation": false, "endConversation": true,
+		"timeoutConversation": false, "inactivityWarning": true})
+	_, err = a.Import(seedOf(t, `{"tools":[{"headId":"`+otherHead+`","name":"late","url":"https://tools.example.test"}]}`))
 	require.NoError(t, err)
-	assert.Equal(t, headstest.Added{Heads: []string{id}, Visuals: []string{visual}, Registrations: []int64{1}}, added)
-	assert.Equal(t, from.Snapshot().Heads, to.Snapshot().Heads, "byte for byte, keys included")
-	again, err := json.Marshal(to.Export())
+	assert.Contains(t, fmt.Sprint(a.head(otherHead)["conversationSettings"]), "late", "a seed may add to what is there")
+
+	again, bea := newAPI(t), a.ok("GET", "/head/"+otherHead, "").body
+	_, err = again.Import(seedOf(t, `{"visuals":[`+visual+`],"heads":[`+bea+`]}`))
 	require.NoError(t, err)
-	assert.JSONEq(t, string(file), string(again))
+	assert.Equal(t, bea, again.ok("GET", "/head/"+otherHead, "").body, "the answer of a read is a seed")
+	assert.Equal(t, visual, again.ok("GET", "/head_visual/loops", "").body)
 }
 
-func TestVisualsInSeedsTakeExtraFieldsAsHeadsDo(t *testing.T) {
-	a := newAPI(t)
-	_, err := a.Import(seedOf(t, `{"visuals":[{"id":"v","mode":"two_loops","status":"ready","gender":"f","extra":{"addedSince":[1.50],"nested":{"a":null}}},
-		{"id":"w","extra":null}]}`))
+func TestExportImportedIsTheSame(t *testing.T) {
+	from, to := newEmulator(t, headstest.WithLoopbackHTTP()), newEmulator(t, headstest.WithLoopbackHTTP())
+	added, err := from.Import(seedOf(t, strings.Join(strings.Fields(wholeSeed), ""))) // a file is compact
 	require.NoError(t, err)
-	body := a.ok("GET", "/head_visual/v", "").body
-	visual := object(t, body)
-	assert.Equal(t, []any{"v", "two_loops", "ready", "f"}, []any{visual["id"], visual["mode"], visual["status"], visual["gender"]})
-	assert.Contains(t, body, `"addedSince":[1.50]`, "byte for byte")
-	assert.Contains(t, body, `"nested":{"a":null}`)
-	assert.NotContains(t, visual, "extra")
-	assert.NotContains(t, a.ok("GET", "/head_visual/w", "").body, "extra")
-
-	exported, err := json.Marshal(a.Export())
+	file, err := json.Marshal(from.Export())
 	require.NoError(t, err)
-	b := newAPI(t)
-	_, err = b.Import(seedOf(t, string(exported)))
+	again, err := to.Import(seedOf(t, string(file)))
 	require.NoError(t, err)
-	assert.Equal(t, body, b.ok("GET", "/head_visual/v", "").body, "an export keeps them")
-
-	for text, says := range map[string]string{
-		`{"extra":[]}`: "extra must be an object", `{"extra":"x"}`: "extra must be an object", `{"extra":{"id":"x"}}`: `"id"`,
-		`{"extra":{"mode":"default"}}`: `"mode"`, `{"status":"a","extra":{"status":"b"}}`: `"status"`,
-	} {
-		_, err := headstest.ParseSeed([]byte(`{"visuals":[` + text + `]}`))
-		assert.ErrorContains(t, err, "visuals[0]: ", text)
-		assert.ErrorContains(t, err, says, text)
-	}
+	assert.ElementsMatch(t, added.Heads, again.Heads)
+	assert.Equal(t, added.Registrations, again.Registrations)
+	assert.Equal(t, from.Snapshot().Heads, to.Snapshot().Heads, "byte for byte, keys included")
+	assert.Equal(t, from.Snapshot().Visuals, to.Snapshot().Visuals)
+	twice, err := json.Marshal(to.Export())
+	require.NoError(t, err)
+	assert.JSONEq(t, string(file), string(twice))
 }
 
 func TestRefusedSeedAddsNothing(t *testing.T) {
@@ -90,28 +104,60 @@ func TestRefusedSeedAddsNothing(t *testing.T) {
 	assert.Equal(t, other.AddHead(headstest.Head{}), e.AddHead(headstest.Head{}), "the refused records use up no id")
 }
 
-func TestNamesInASeedAreExactAndOccurOnce(t *testing.T) {
-	for text, says := range map[string]string{
-		`{"Heads":[]}`:                               `unknown field "Heads"`,
-		`{"heads":[],"HEADS":[]}`:                    `unknown field "HEADS"`,
-		`{"heads":[],"heads":[]}`:                    `field "heads" occurs twice`,
-		`{"heads":[{"name":"a","name":"b"}]}`:        `heads[0]: field "name" occurs twice`,
-		`{"heads":[{"Name":"a"}]}`:                   `no field "Name"`,
-		`{"registrations":[{"headID":"a"}]}`:         `no field "headID"`,
-		`{"visuals":[{"id":"a","id":"a"}]}`:          `visuals[0]: field "id" occurs twice`,
-		`{"tools":[{},{"headId":"a","headId":"b"}]}`: `tools[1]: field "headId" occurs twice`,
+func TestSeedsAreRefused(t *testing.T) {
+	a := withConsole(t)
+	for seed, says := range map[string]string{
+		`heads: []`:                            "JSON",
+		``:                                     "JSON",
+		`{}{}`:                                 "after the JSON value",
+		`[]`:                                   "JSON",
+		`{"head":[]}`:                          `"head"`,
+		`{"heads":["x"]}`:                      "heads[0] must be a JSON object",
+		`{"heads":[{},null]}`:                  "heads[1] must be a JSON object",
+		`{"heads":[{"id":"demo"}]}`:            `heads[0]: the id "demo" is not a UUID`,
+		`{"heads":[{"id":1}]}`:                 "heads[0]: id must be a string",
+		`{"heads":[{"headVisualId":{}}]}`:      "headVisualId must be a string",
+		`{"heads":[{"enableEvents":"yes"}]}`:   "enableEvents must be true or false",
+		`{"heads":[{"greeting":"Hi"}]}`:        `heads[0]: the contract gives a head no field "greeting"`,
+		`{"heads":[{"greetings":1}]}`:          "heads[0]: greetings must be a string",
+		`{"heads":[{"extra":{"name":"Ada"}}]}`: `heads[0]: the contract gives a head the field "name"`,
+		`{"heads":[{"extra":[]}]}`:             "heads[0]: extra must be an object",
+		`{"visuals":[{"mode":1}]}`:             "visuals[0]: mode must be a string",
+		`{"visuals":[{"id":1}]}`:               "id must be a string",
+		`{"tools":[{"name":"a","url":"https://a.example.test"}]}`:                                                                    "tools[0]",
+		`{"tools":[{"headId":1}]}`:                                                                                                   "headId must be a string",
+		`{"heads":[{"id":"` + seedHead + `"}],"tools":[{"headId":"` + seedHead + `","name":"a"}]}`:                                   "tools[0]",
+		`{"heads":[{"id":"` + seedHead + `"}],"tools":[{"headId":"` + seedHead + `","name":"a","url":"http://a.example.test"}]}`:     "HTTPS",
+		`{"registrations":[{"headId":"x","webhookUrl":"https://a.example.test"}]}`:                                                   "registrations[0]",
+		`{"heads":[{"id":"` + seedHead + `"}],"registrations":[{"headId":"` + seedHead + `","webhookUrl":"http://a.example.test"}]}`: "HTTPS",
+		`{"registrations":[{"headId":"x","secret":"x"}]}`:                                                                            `registrations[0]: a registration has no field "secret"`,
+		`{"registrations":[{"sharedKey":""}]}`:                                                                                       "registrations[0]: sharedKey must be",
+		`{"registrations":[{"sharedKey":1}]}`:                                                                                        "registrations[0]: sharedKey must be",
+		`{"Heads":[]}`:                                                                                                               `unknown field "Heads"`,
+		`{"heads":[],"HEADS":[]}`:                                                                                                    `unknown field "HEADS"`,
+		`{"heads":[],"heads":[]}`:                                                                                                    `field "heads" occurs twice`,
+		`{"heads":[{"name":"a","name":"b"}]}`:                                                                                        `heads[0]: field "name" occurs twice`,
+		`{"heads":[{"Name":"a"}]}`:                                                                                                   `no field "Name"`,
+		`{"registrations":[{"headID":"a"}]}`:                                                                                         `no field "headID"`,
+		`{"visuals":[{"id":"a","id":"a"}]}`:                                                                                          `visuals[0]: field "id" occurs twice`,
+		`{"tools":[{},{"headId":"a","headId":"b"}]}`:                                                                                 `tools[1]: field "headId" occurs twice`,
+		`{"visuals":[{"extra":[]}]}`:                                                                                                 "visuals[0]: extra must be an object",
+		`{"visuals":[{"extra":"x"}]}`:                                                                                                "visuals[0]: extra must be an object",
+		`{"visuals":[{"extra":{"id":"x"}}]}`:                                                                                         `visuals[0]: a visual has the field "id"`,
+		`{"visuals":[{"extra":{"mode":"default"}}]}`:                                                                                 `"mode"`,
+		`{"visuals":[{"status":"a","extra":{"status":"b"}}]}`:                                                                        `"status"`,
 	} {
-		_, err := headstest.ParseSeed([]byte(text))
-		assert.ErrorContains(t, err, says, text)
+		a.control("POST", "seed", seed).refused(t, 400, says)
 	}
+	assert.Empty(t, a.Heads())
+}
+
+func TestExtraFieldsMayDifferInCaseAlone(t *testing.T) {
 	s := seedOf(t, `{"heads":[{"id":"`+seedHead+`","ttsVoice":"v","extra":{"ttsvoice":"left-over","videostreaming":"yes"}}]}`)
-	e := headstest.NewServer()
-	defer e.Close()
+	e := newEmulator(t)
 	_, err := e.Import(s)
 	require.NoError(t, err)
-	client, err := heads.New(e.URL, e.BearerToken())
-	require.NoError(t, err)
-	head, err := client.Heads.Get(t.Context(), seedHead)
+	head, err := e.Client().Heads.Get(t.Context(), seedHead)
 	require.NoError(t, err)
 	assert.Equal(t, "v", head.TTSVoice)
 	assert.Contains(t, string(head.Raw.Bytes()), `"ttsvoice":"left-over"`)

@@ -1,10 +1,7 @@
 package headstest_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -19,29 +16,12 @@ import (
 	"github.com/headsapi/heads-go/internal/exhaustive"
 )
 
-func mustUnmarshal(b []byte, v any) {
-	if err := json.Unmarshal(b, v); err != nil {
-		panic(err)
-	}
-}
-
 // perform does the steps, such as "message inactive", in one session.
 func perform(s *headstest.Session, steps string) error {
 	for _, step := range strings.Fields(steps) {
-		var err error
-		switch step {
-		case "message":
-			err = s.UserMessage("hello")
-		case "inactive":
-			err = s.Inactive()
-		case "timeout":
-			err = s.Timeout()
-		case "close":
-			err = s.Close()
-		default:
-			panic(step)
-		}
-		if err != nil {
+		message := func() error { return s.UserMessage("hello") }
+		do := map[string]func() error{"message": message, "inactive": s.Inactive, "timeout": s.Timeout, "close": s.Close}[step]
+		if err := do(); err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}
 	}
@@ -49,43 +29,35 @@ func perform(s *headstest.Session, steps string) error {
 }
 
 func TestSessionsCauseTheContractsEvents(t *testing.T) {
-	rows := []struct {
-		steps string
-		want  []string
-	}{
-		{"message", []string{"start_conversation"}},
-		{"message message message", []string{"start_conversation"}},
-		{"inactive", []string{"inactivity_warning"}},
-		{"message inactive inactive", []string{"start_conversation", "inactivity_warning", "inactivity_warning"}},
-		{"message timeout", []string{"start_conversation", "timeout_conversation", "end_conversation"}},
-		{"close", []string{"end_conversation"}},
-		{"message inactive message close", []string{"start_conversation", "inactivity_warning", "end_conversation"}},
-	}
-	for _, row := range rows {
-		t.Run(row.steps, func(t *testing.T) {
-			play(t, &receiver{}, nil, func(s *scene) {
-				s.converse(row.steps)
-				assert.Equal(t, row.want, s.types())
-			})
+	for steps, want := range map[string][]string{
+		"message":                        {"start_conversation"},
+		"message message message":        {"start_conversation"},
+		"inactive":                       {"inactivity_warning"},
+		"message inactive inactive":      {"start_conversation", "inactivity_warning", "inactivity_warning"},
+		"message timeout":                {"start_conversation", "timeout_conversation", "end_conversation"},
+		"close":                          {"end_conversation"},
+		"message inactive message close": {"start_conversation", "inactivity_warning", "end_conversation"},
+	} {
+		play(t, &receiver{}, nil, func(s *scene) {
+			s.converse(steps)
+			assert.Equal(t, want, s.types(), steps)
 		})
 	}
 }
 
 func TestClosedSessionsTakeNoStep(t *testing.T) {
 	for _, before := range []string{"close", "timeout"} {
-		for _, step := range []string{"message", "inactive", "timeout", "close"} {
-			t.Run(step+" after "+before, func(t *testing.T) {
-				play(t, &receiver{}, nil, func(s *scene) {
-					session := s.StartSession(s.head)
-					require.NoError(t, perform(session, before))
-					s.settle()
-					types := s.types()
-					assert.ErrorContains(t, perform(session, step), "closed")
-					s.settle()
-					assert.Equal(t, types, s.types(), "no further event")
-				})
-			})
-		}
+		play(t, &receiver{}, nil, func(s *scene) {
+			session := s.StartSession(s.head)
+			require.NoError(t, perform(session, before))
+			s.settle()
+			types := s.types()
+			for _, step := range []string{"message", "inactive", "timeout", "close"} {
+				assert.ErrorContains(t, perform(session, step), "closed")
+			}
+			s.settle()
+			assert.Equal(t, types, s.types(), "no further event after %s", before)
+		})
 	}
 }
 
@@ -118,39 +90,26 @@ func TestSwitchOfModeMakesTheOldAccessURLInaccessible(t *testing.T) {
 func TestDeliveryNeedsBothSwitchesWhenTheEventOccurs(t *testing.T) {
 	for _, enabled := range []bool{false, true} {
 		for _, flags := range [][]heads.EventType{nil, {heads.EventStartConversation}, {heads.EventEndConversation}, allEvents} {
-			t.Run(fmt.Sprint(enabled, flags), func(t *testing.T) {
-				rc := &receiver{}
-				play(t, rc, nil, func(s *scene) {
-					head := s.AddHead(headstest.Head{EnableEvents: enabled})
-					addWebhook(t, s, head, "https://other.example.test", flags...)
-					require.NoError(t, perform(s.StartSession(head), "message inactive timeout"))
-					s.settle()
-					want := []string{}
-					for _, occurred := range []heads.EventType{"start_conversation", "inactivity_warning", "timeout_conversation", "end_conversation"} {
-						for _, flag := range flags {
-							if enabled && flag == occurred {
-								want = append(want, string(occurred))
-							}
-						}
+			play(t, &receiver{}, nil, func(s *scene) {
+				head := s.AddHead(headstest.Head{EnableEvents: enabled})
+				addWebhook(t, s, head, "https://other.example.test", flags...)
+				require.NoError(t, perform(s.StartSession(head), "message inactive timeout"))
+				s.settle()
+				want := []string{}
+				for _, flag := range flags {
+					if enabled {
+						want = append(want, string(flag))
 					}
-					assert.Equal(t, want, s.types())
-				})
+				}
+				assert.Equal(t, want, s.types())
 			})
 		}
 	}
 }
 
 func TestEventsBeforeDeliveryIsEnabledAreNotDelivered(t *testing.T) {
-	rc := &receiver{}
-	play(t, rc, nil, func(s *scene) {
-		put := func(on bool) {
-			req, err := http.NewRequest("PUT", fmt.Sprintf("http://x/head/%s/enable-events?enableEvents=%t", s.head, on), nil)
-			require.NoError(t, err)
-			req.Header.Set("Authorization", "Bearer "+s.BearerToken())
-			resp, err := s.Transport().RoundTrip(req)
-			require.NoError(t, err)
-			require.Equal(t, 200, resp.StatusCode)
-		}
+	play(t, &receiver{}, nil, func(s *scene) {
+		put := func(on bool) { s.ok("PUT", fmt.Sprintf("/head/%s/enable-events?enableEvents=%t", s.head, on), "") }
 		session := s.StartSession(s.head)
 		put(false)
 		require.NoError(t, session.UserMessage("x"))
@@ -164,43 +123,32 @@ func TestEventsBeforeDeliveryIsEnabledAreNotDelivered(t *testing.T) {
 }
 
 func TestEventHoldsTheContractsFields(t *testing.T) {
-	layouts := map[string][]headstest.Option{
+	for layout, opts := range map[string][]headstest.Option{
 		"2006-01-02 15:04:05":      nil,
 		"2006-01-02T15:04:05.000Z": {headstest.WithTimestampLayout("2006-01-02T15:04:05.000Z")},
-	}
-	for layout, opts := range layouts {
-		t.Run(layout, func(t *testing.T) {
-			play(t, &receiver{}, opts, func(s *scene) {
-				head := s.AddHead(headstest.Head{EnableEvents: true, Fields: map[string]any{"publicId": "li-1", "orgPublicId": "Org-1"}})
-				addWebhook(t, s, head, "https://other.example.test", heads.EventStartConversation)
-				session := s.StartSession(head)
-				occurred := time.Now()
-				require.NoError(t, session.UserMessage("x"))
-				s.settle()
-				want := fmt.Sprintf(`{"timestamp":%q,"head_id":%q,"session_id":%q,"public_head_id":"li-1","public_org_id":"Org-1","event_type":"start_conversation"}`,
-					occurred.UTC().Format(layout), head, session.ID())
-				assert.JSONEq(t, want, string(s.all()[0].body))
-				d := s.Deliveries()[0]
-				assert.Equal(t, s.all()[0].body, d.Body)
-				assert.Equal(t, heads.EventStartConversation, d.Event.Type)
-				assert.Equal(t, occurred.UTC().Format(layout), d.Event.Timestamp.Text)
-				assert.Equal(t, []string{head, session.ID(), "li-1", "Org-1"}, []string{d.Event.HeadID, d.Event.SessionID, d.Event.PublicHeadID, d.Event.PublicOrgID})
-			})
+	} {
+		play(t, &receiver{}, opts, func(s *scene) {
+			head := s.AddHead(headstest.Head{EnableEvents: true, Fields: map[string]any{"publicId": "li-1", "orgPublicId": "Org-1"}})
+			addWebhook(t, s, head, "https://other.example.test", heads.EventStartConversation)
+			session, occurred := s.StartSession(head), time.Now().UTC().Format(layout)
+			require.NoError(t, session.UserMessage("x"))
+			s.settle()
+			d := s.Deliveries()[0]
+			assert.Equal(t, s.all()[0].body, d.Body)
+			assert.JSONEq(t, fmt.Sprintf(`{"timestamp":%q,"head_id":%q,"session_id":%q,"public_head_id":"li-1","public_org_id":"Org-1","event_type":"start_conversation"}`,
+				occurred, head, session.ID()), string(d.Body))
+			assert.Equal(t, []any{heads.EventStartConversation, occurred, head, session.ID(), "li-1", "Org-1"},
+				[]any{d.Event.Type, d.Event.Timestamp.Text, d.Event.HeadID, d.Event.SessionID, d.Event.PublicHeadID, d.Event.PublicOrgID})
 		})
 	}
 }
 
 func TestUndeliveredCountsTheDeliveriesThatHaveNotEnded(t *testing.T) {
-	answers := []int{500, 500, 200}
-	rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
-		return status(answers[min(n, len(answers))-1]), nil
-	}}
-	play(t, rc, nil, func(s *scene) {
+	play(t, &receiver{answer: failing(2)}, nil, func(s *scene) {
 		one, other := s.StartSession(s.head), s.StartSession(s.head)
 		assert.Zero(t, one.Undelivered(), "nothing has happened")
-		require.NoError(t, one.UserMessage("x"))
-		require.NoError(t, one.Inactive())
-		require.NoError(t, other.UserMessage("x"))
+		require.NoError(t, perform(one, "message inactive"))
+		require.NoError(t, perform(other, "message"))
 		assert.Equal(t, []int{2, 1}, []int{one.Undelivered(), other.Undelivered()})
 		<-time.After(2 * time.Second) // the second of three attempts was refused
 		synctest.Wait()
@@ -231,7 +179,7 @@ func TestUndeliveredEndsWhateverHappensToAnEvent(t *testing.T) {
 		require.NoError(t, session.Inactive())
 		s.settle()
 		assert.Equal(t, 1, session.Undelivered(), "held until the next event")
-		require.NoError(t, s.Client().Webhooks.Delete(s.t.Context(), s.hook))
+		s.ok("DELETE", fmt.Sprint("/head-events/", s.hook), "")
 		assert.Zero(t, session.Undelivered(), "its registration was removed")
 		last := s.Deliveries()[len(s.Deliveries())-1]
 		assert.ErrorIs(t, last.Err, headstest.ErrRemoved)
@@ -245,18 +193,16 @@ func TestUndeliveredEndsWhateverHappensToAnEvent(t *testing.T) {
 	})
 	play(t, &receiver{answer: always(500)}, []headstest.Option{headstest.WithBacklog(1)}, func(s *scene) {
 		session := s.StartSession(s.head)
-		for range 5 {
-			require.NoError(t, session.Inactive())
-		}
+		require.NoError(t, perform(session, strings.Repeat("inactive ", 5)))
 		assert.LessOrEqual(t, session.Undelivered(), 2, "what exceeds the backlog has ended")
-		s.Close()
+		s.Emulator.Close()
 		assert.Zero(t, session.Undelivered(), "closed")
 	})
 }
 
 // 20,000 sessions at once, each with three events: every event is delivered once and
 // in its order, and the journal is bounded.
-func TestThousandsOfSessionsWithAConsole(t *testing.T) {
+func TestThousandsOfSessionsAtOnce(t *testing.T) {
 	const kept = 4096
 	sessions := exhaustive.Count(6_000, 20_000)
 	play(t, &receiver{}, []headstest.Option{headstest.WithConsole()}, func(s *scene) {
@@ -273,22 +219,23 @@ func TestThousandsOfSessionsWithAConsole(t *testing.T) {
 		next := map[string]int{}
 		want := []string{"start_conversation", "inactivity_warning", "end_conversation"}
 		for _, r := range s.all() {
-			var event struct {
-				ID string `json:"session_id"`
-			}
-			mustUnmarshal(r.body, &event)
-			require.Equal(t, want[next[event.ID]], r.eventType)
-			next[event.ID]++
+			id := object(t, string(r.body))["session_id"].(string)
+			require.Equal(t, want[next[id]], r.eventType)
+			next[id]++
 		}
 		assert.Len(t, next, sessions)
 		assert.Len(t, s.all(), 3*sessions)
 		assert.Len(t, s.Deliveries(), kept)
-		req := httptest.NewRequest("GET", "/_emulator/sessions", nil)
-		req.RemoteAddr, req.Host = "127.0.0.1:1", "127.0.0.1"
-		rec := httptest.NewRecorder()
-		s.ServeHTTP(rec, req)
-		var list []struct{ ID string }
-		mustUnmarshal(rec.Body.Bytes(), &list)
-		assert.Len(t, list, kept, "the control API lists the newest")
 	})
+}
+
+func TestOldestSessionsAreForgotten(t *testing.T) {
+	const kept = 4096
+	a, id := withConsole(t).with(headstest.Head{})
+	first := a.StartSession(id).ID()
+	for range kept {
+		a.StartSession(id)
+	}
+	assert.Len(t, read[[]any](a, "sessions"), kept)
+	a.control("POST", "sessions/"+first+"/close", "").refused(t, 404, "no session")
 }

@@ -3,6 +3,7 @@ package headstest_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,18 +24,13 @@ func TestSnapshotHoldsWhatTheOperationsAnswer(t *testing.T) {
 	requests := len(a.Requests())
 	s := a.Snapshot()
 	assert.Len(t, a.Requests(), requests, "it leaves no trace")
-	same := func(record json.RawMessage, path string) {
-		assert.Equal(t, a.ok("GET", path, "").body, string(record), path)
+	assert.Equal(t, []int{2, 2, 12}, []int{len(s.Heads), len(s.Visuals), len(s.Webhooks)})
+	paths := []string{"/head/" + first, "/head/" + second, "/head_visual/v", "/head_visual/w"}
+	for i := range s.Webhooks {
+		paths = append(paths, fmt.Sprint("/head-events/", i+1))
 	}
-	require.Len(t, s.Heads, 2)
-	same(s.Heads[0], "/head/"+first)
-	same(s.Heads[1], "/head/"+second)
-	require.Len(t, s.Visuals, 2)
-	same(s.Visuals[0], "/head_visual/v")
-	same(s.Visuals[1], "/head_visual/w")
-	require.Len(t, s.Webhooks, 12)
-	for i, w := range s.Webhooks {
-		same(w, fmt.Sprint("/head-events/", i+1))
+	for i, record := range slices.Concat(s.Heads, s.Visuals, s.Webhooks) {
+		assert.Equal(t, a.ok("GET", paths[i], "").body, string(record), paths[i])
 	}
 }
 
@@ -59,17 +55,20 @@ func TestSnapshotHoldsTheFaultsThatAreLeft(t *testing.T) {
 func TestRemoveFaultsEndsThemAll(t *testing.T) {
 	play(t, &receiver{}, nil, func(s *scene) {
 		remove := s.Inject(headstest.Fault{Status: 500})
+		removeDrop := s.InjectDelivery(headstest.DeliveryFault{Drop: true})
+		s.converse("message")
+		removeDrop()
+		s.converse("close")
+		assert.Equal(t, []string{"end_conversation"}, s.types(), "one was removed")
 		s.InjectDelivery(headstest.DeliveryFault{Drop: true})
 		s.InjectDelivery(headstest.DeliveryFault{CorruptSignature: true})
 		s.RemoveFaults()
 		assert.Empty(t, s.Snapshot().Faults)
 		remove()
 		s.converse("message")
-		require.Len(t, s.all(), 1)
-		assert.Equal(t, hexHMAC(s.all()[0].body, s.key), s.all()[0].signature)
-		got, _, err := inMemory(s.t.Context(), s.Emulator, "GET", "/head/"+s.head, "")
-		require.NoError(t, err)
-		assert.Equal(t, 200, got)
+		require.Len(t, s.all(), 2)
+		assert.Equal(t, hexHMAC(s.all()[1].body, s.key), s.all()[1].signature)
+		s.api.head(s.head)
 	})
 }
 
@@ -102,9 +101,8 @@ func TestDeliveriesCountFromOne(t *testing.T) {
 }
 
 func TestAddToolFollowsTheOperationsRules(t *testing.T) {
-	a := newAPI(t)
 	const settings = `{"model":{"n" : 1.0},"tools":[{"name" : "first","url":"https://tools.example.test/1"}]}`
-	id := a.AddHead(headstest.Head{OperationMode: heads.OperationModeOC, Fields: map[string]any{"conversationSettings": json.RawMessage(settings)}})
+	a, id := newAPI(t).with(headstest.Head{OperationMode: heads.OperationModeOC, Fields: map[string]any{"conversationSettings": json.RawMessage(settings)}})
 	before := a.ok("GET", "/head/"+id, "").body
 	for definition, says := range map[string]string{
 		``: "not a JSON object", `[]`: "not a JSON object", `null`: "not a JSON object", `{}`: "tools[1] needs a name",

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -20,8 +19,6 @@ import (
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 )
-
-func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // withTool adds a head in mode oc with one tool at a URL.
 func withTool(e *headstest.Emulator, url string) string {
@@ -46,42 +43,30 @@ func TestToolCallIsFlatWithMetadata(t *testing.T) {
 	session := a.StartSession(id)
 	call, err := session.CallTool(t.Context(), "weather", map[string]any{"city": "Kyiv", "days": 3, "nested": map[string]any{"a": []int{1}}})
 	require.NoError(t, err)
-	assert.Equal(t, "Sunny, 20 °C", call.Message)
-	assert.Empty(t, call.Problem)
-	assert.Equal(t, 200, call.Status)
-	assert.Equal(t, srv.URL+"/weather", call.URL)
-	assert.Equal(t, body, call.Body)
-	assert.Equal(t, "POST", got.Method)
-	assert.Equal(t, "application/json", got.Header.Get("Content-Type"))
-	assert.Empty(t, got.Header.Get("Authorization"))
+	assert.Equal(t, []any{"Sunny, 20 °C", "", 200, srv.URL + "/weather", body}, []any{call.Message, call.Problem, call.Status, call.URL, call.Body})
+	assert.Equal(t, []string{"POST", "application/json", ""}, []string{got.Method, got.Header.Get("Content-Type"), got.Header.Get("Authorization")})
 
 	sent := object(t, string(body))
 	metadata := sent["session_metadata"].(map[string]any)
 	delete(sent, "session_metadata")
 	assert.Equal(t, map[string]any{"city": "Kyiv", "days": 3.0, "nested": map[string]any{"a": []any{1.0}}}, sent)
-	for key, want := range map[string]any{
-		"session_id": session.ID(), "head_id": id, "org_id": "org", "public_head_id": "li-1", "public_org_id": "Org-1",
-	} {
-		assert.Equal(t, want, metadata[key], key)
-	}
+	assert.Subset(t, metadata, map[string]any{
+		"session_id": session.ID(), "head_id": id, "org_id": "org", "public_head_id": "li-1", "public_org_id": "Org-1", "username": "anonymous",
+	})
 	assert.NotEmpty(t, metadata["user_id"])
-	assert.Equal(t, "anonymous", metadata["username"])
 	assert.Regexp(t, `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`, metadata["timestamp"])
 	request := metadata["request_metadata"].(map[string]any)
-	technical := request["technical"].(map[string]any)
-	assert.Regexp(t, "^[0-9a-f]{32}$", technical["session_hash"])
-	delete(technical, "session_hash")
+	hash := request["technical"].(map[string]any)["session_hash"]
+	assert.Regexp(t, "^[0-9a-f]{32}$", hash)
+	device := map[string]any{"device_type": "desktop", "browser_family": "headstest"}
 	assert.Equal(t, map[string]any{
-		"essential": map[string]any{
-			"origin_domain": "www.example.test", "language_pref": "en-US",
-			"device_info": map[string]any{"device_type": "desktop", "browser_family": "headstest"},
-		},
-		"technical": map[string]any{"request_secure": true},
+		"essential": map[string]any{"origin_domain": "www.example.test", "language_pref": "en-US", "device_info": device},
+		"technical": map[string]any{"request_secure": true, "session_hash": hash},
 	}, request)
 }
 
 func TestReplyOfAToolIsChecked(t *testing.T) {
-	rows := []struct {
+	for _, row := range []struct {
 		name, contentType, body string
 		status                  int
 		message, problem        string
@@ -111,34 +96,30 @@ func TestReplyOfAToolIsChecked(t *testing.T) {
 		{"object", "application/json", `{"message":{}}`, 200, "", `expected {"message": "…"}, the message is an object`},
 		{"null message", "application/json", `{"message":null}`, 200, "", `expected {"message": "…"}, the message is null`},
 		{"too large", "application/json", `{"message":"` + strings.Repeat("x", 1<<20) + `"}`, 200, "", "the reply is larger than 1048576 bytes"},
-	}
-	for _, row := range rows {
+	} {
 		t.Run(row.name, func(t *testing.T) {
 			calls := 0
-			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			url := serving(t, func(w http.ResponseWriter, r *http.Request) {
 				calls++
 				w.Header()["Content-Type"] = []string{row.contentType}
 				w.Header().Set("Location", "/elsewhere")
 				w.WriteHeader(row.status)
 				_, _ = w.Write([]byte(row.body))
-			}))
-			defer srv.Close()
+			})
 			var log lockedBuilder
-			a := newAPI(t, headstest.WithLoopbackHTTP(), headstest.WithLogger(slog.New(slog.NewJSONHandler(&log, nil))))
-			call, err := a.CallTool(t.Context(), withTool(a.Emulator, srv.URL+"/canary"), "weather", map[string]any{"day": "canary"})
+			e := newEmulator(t, headstest.WithLoopbackHTTP(), headstest.WithLogger(slog.New(slog.NewJSONHandler(&log, nil))))
+			call, err := e.CallTool(t.Context(), withTool(e, url+"/canary"), "weather", map[string]any{"day": "canary"})
 			require.NoError(t, err)
-			assert.Equal(t, row.status, call.Status)
-			assert.Equal(t, row.message, call.Message)
-			var line struct{ Level, Msg, Tool, Problem string }
-			require.NoError(t, json.Unmarshal([]byte(log.String()), &line), "one line")
-			assert.Equal(t, []string{"weather", call.Problem}, []string{line.Tool, line.Problem}, "the log has the same words")
+			assert.Equal(t, []any{row.status, row.message}, []any{call.Status, call.Message})
+			type line struct{ Level, Msg, Tool, Problem string }
+			want := line{"INFO", "tool call", "weather", call.Problem}
 			if row.problem == "" {
 				assert.Empty(t, call.Problem)
-				assert.Equal(t, []string{"INFO", "tool call"}, []string{line.Level, line.Msg})
 			} else {
 				assert.Contains(t, call.Problem, row.problem)
-				assert.Equal(t, []string{"WARN", "tool call failed"}, []string{line.Level, line.Msg})
+				want.Level, want.Msg = "WARN", "tool call failed"
 			}
+			assert.Equal(t, want, decoded[line](t, log.String()), "one line with the same words")
 			assert.NotContains(t, log.String(), "canary")
 			assert.Equal(t, 1, calls)
 		})
@@ -146,10 +127,9 @@ func TestReplyOfAToolIsChecked(t *testing.T) {
 }
 
 func TestToolWithoutAReplyIsAProblem(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }))
-	defer srv.Close()
-	a := newAPI(t, headstest.WithLoopbackHTTP())
-	call, err := a.CallTool(t.Context(), withTool(a.Emulator, srv.URL+"/canary"), "weather", nil)
+	url := serving(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	e := newEmulator(t, headstest.WithLoopbackHTTP())
+	call, err := e.CallTool(t.Context(), withTool(e, url+"/canary"), "weather", nil)
 	require.NoError(t, err)
 	assert.Zero(t, call.Status)
 	assert.Contains(t, call.Problem, "no whole reply")
@@ -157,14 +137,9 @@ func TestToolWithoutAReplyIsAProblem(t *testing.T) {
 }
 
 func TestToolHasALimitedTime(t *testing.T) {
-	for _, limit := range []time.Duration{0, time.Second} {
+	for want, opts := range map[time.Duration][]headstest.Option{30 * time.Second: nil, time.Second: {headstest.WithToolTimeout(time.Second)}} {
 		synctest.Test(t, func(t *testing.T) {
-			opts := []headstest.Option{headstest.WithDeliveryClient(&http.Client{Transport: &receiver{answer: silent}})}
-			want := 30 * time.Second
-			if limit != 0 {
-				opts, want = append(opts, headstest.WithToolTimeout(limit)), limit
-			}
-			e := newEmulator(t, opts...)
+			e := newEmulator(t, append(opts, sendingTo(&receiver{answer: silent}))...)
 			start := time.Now()
 			call, err := e.CallTool(t.Context(), withTool(e, "https://tools.example.test"), "weather", nil)
 			require.NoError(t, err)
@@ -176,7 +151,7 @@ func TestToolHasALimitedTime(t *testing.T) {
 
 func TestToolCallEndsWithItsContextAndTheEmulator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := headstest.NewEmulator(headstest.WithDeliveryClient(&http.Client{Transport: &receiver{answer: silent}}))
+		e := newEmulator(t, sendingTo(&receiver{answer: silent}))
 		id := withTool(e, "https://tools.example.test")
 		why := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -190,20 +165,13 @@ func TestToolCallEndsWithItsContextAndTheEmulator(t *testing.T) {
 	})
 }
 
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func TestToolIsNotCalled(t *testing.T) {
-	e := headstest.NewEmulator(headstest.WithDeliveryClient(&http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-		assert.Fail(t, "nothing may be sent")
-		return nil, errors.New("sent")
-	})}))
-	defer e.Close()
+	rc := &receiver{}
+	e := newEmulator(t, sendingTo(rc))
 	good := withTool(e, "https://tools.example.test")
 	closed := e.StartSession(good)
 	require.NoError(t, closed.Close())
-	rows := []struct {
+	for _, row := range []struct {
 		name, head, tool string
 		args             map[string]any
 		says             string
@@ -216,33 +184,26 @@ func TestToolIsNotCalled(t *testing.T) {
 		{"no address", withTool(e, ""), "weather", nil, "HTTPS"},
 		{"reserved name", good, "weather", map[string]any{"session_metadata": 1}, "session_metadata"},
 		{"no JSON form", good, "weather", map[string]any{"f": func() {}}, `argument "f"`},
-	}
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			_, err := e.CallTool(t.Context(), row.head, row.tool, row.args)
-			assert.ErrorContains(t, err, row.says)
-		})
+	} {
+		_, err := e.CallTool(t.Context(), row.head, row.tool, row.args)
+		assert.ErrorContains(t, err, row.says, row.name)
 	}
 	_, err := closed.CallTool(t.Context(), "weather", nil)
 	assert.ErrorContains(t, err, "closed")
+	assert.Empty(t, rc.all(), "nothing is sent")
 }
 
 func TestToolArgumentsKeepTheirValues(t *testing.T) {
-	var got map[string]json.RawMessage
-	e := headstest.NewEmulator(headstest.WithDeliveryClient(&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		body, err := io.ReadAll(r.Body)
-		mustUnmarshal(body, &got)
-		return status(200), err
-	})}))
-	defer e.Close()
-	values := map[string]string{"a": `"<&>"`, "b": `12345678901234567890`, "c": `null`, "d": `[1.0,"x"]`}
+	rc := &receiver{}
+	e := newEmulator(t, sendingTo(rc))
 	args := map[string]any{}
-	for name, raw := range values {
+	for name, raw := range map[string]string{"a": `"<&>"`, "b": `12345678901234567890`, "c": `null`, "d": `[1.0,"x"]`} {
 		args[name] = json.RawMessage(raw)
 	}
 	_, err := e.CallTool(t.Context(), withTool(e, "https://tools.example.test"), "weather", args)
 	require.NoError(t, err)
-	for name, raw := range values {
-		assert.Equal(t, raw, string(got[name]))
+	got := decoded[map[string]json.RawMessage](t, string(rc.all()[0].body))
+	for name, raw := range args {
+		assert.Equal(t, raw, got[name])
 	}
 }

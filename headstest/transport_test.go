@@ -81,7 +81,7 @@ func TestBubbleReachesAnEventAndAToolHandler(t *testing.T) {
 }
 
 func TestDeliveryHandlerIsServedAsAServerWould(t *testing.T) {
-	rows := []struct {
+	for _, row := range []struct {
 		name   string
 		handle http.HandlerFunc
 		status int
@@ -93,8 +93,7 @@ func TestDeliveryHandlerIsServedAsAServerWould(t *testing.T) {
 		{"status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(202); w.WriteHeader(500) }, 202, "", nil},
 		{"cut", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200); panic(http.ErrAbortHandler) }, 0, "", io.EOF},
 		{"too slow", func(http.ResponseWriter, *http.Request) { <-time.After(6 * time.Second) }, 0, "", context.DeadlineExceeded},
-	}
-	for _, row := range rows {
+	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				requests := make(chan *http.Request, 1)
@@ -102,13 +101,8 @@ func TestDeliveryHandlerIsServedAsAServerWould(t *testing.T) {
 					requests <- r
 					row.handle(w, r)
 				})
-				e := newEmulator(t, headstest.WithDeliveryHandler(handler), headstest.WithRetrySchedule())
-				id := e.AddHead(headstest.Head{EnableEvents: true})
-				addWebhook(t, e, id, "https://app.example.test/events?x=1", heads.EventStartConversation)
 				start := time.Now()
-				require.NoError(t, e.StartSession(id).UserMessage("Hello"))
-				d, err := e.WaitDelivery(t.Context(), nil)
-				require.NoError(t, err)
+				d, _ := deliverTo(t, "https://app.example.test/events?x=1", headstest.WithDeliveryHandler(handler))
 				assert.Equal(t, []any{row.status, row.reply}, []any{d.Status, string(d.Reply)})
 				require.ErrorIs(t, d.Err, row.err)
 				assert.LessOrEqual(t, time.Since(start), 5*time.Second, "a handler that goes on does not hold the delivery")
@@ -121,10 +115,7 @@ func TestDeliveryHandlerIsServedAsAServerWould(t *testing.T) {
 }
 
 func TestTransportRefusesAnEndedContext(t *testing.T) {
-	e := newEmulator(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, _, err := inMemory(ctx, e, "GET", "/head/x", "")
-	assert.ErrorIs(t, err, context.Canceled)
-	assert.Empty(t, e.Requests())
+	a, id := inMemory(t).with(headstest.Head{})
+	assert.ErrorIs(t, a.rename(id, 0), context.DeadlineExceeded)
+	assert.Empty(t, a.Requests())
 }

@@ -1,11 +1,8 @@
 package headstest_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -18,9 +15,7 @@ import (
 
 func (a *api) list(headID string) []map[string]any {
 	a.t.Helper()
-	var list []map[string]any
-	require.NoError(a.t, json.Unmarshal([]byte(a.ok("GET", "/head-events?headId="+headID, "").body), &list))
-	return list
+	return decoded[[]map[string]any](a.t, a.ok("GET", "/head-events?headId="+headID, "").body)
 }
 
 func TestWebhookShowsItsRecord(t *testing.T) {
@@ -35,18 +30,16 @@ func TestWebhookShowsItsRecord(t *testing.T) {
 	got := object(t, a.ok("GET", "/head-events/1", "").body)
 	assert.NotEmpty(t, got["createdAt"])
 	assert.NotEmpty(t, got["updatedAt"])
-	delete(got, "createdAt")
-	delete(got, "updatedAt")
 	assert.Equal(t, map[string]any{
-		"id": 1.0, "orgId": a.head(id)["orgId"], "headId": id, "webhookUrl": "https://hook.example.test/x", "sharedKey": key,
-		"startConversation": false, "endConversation": true, "timeoutConversation": false, "inactivityWarning": false,
+		"id": 1.0, "orgId": a.head(id)["orgId"], "headId": id, "webhookUrl": "https://hook.example.test/x", "sharedKey": key, "createdAt": got["createdAt"],
+		"updatedAt": got["updatedAt"], "startConversation": false, "endConversation": true, "timeoutConversation": false, "inactivityWarning": false,
 	}, got, "flags that are left out are off")
-	assert.Equal(t, object(t, a.ok("GET", "/head-events/1", "").body), a.list(id)[0])
+	assert.Equal(t, got, a.list(id)[0])
 }
 
 func TestSecondWebhookIsAdded(t *testing.T) {
-	a := newAPI(t)
-	id, other := a.AddHead(headstest.Head{}), a.AddHead(headstest.Head{})
+	a, id := withHead(t)
+	other := a.AddHead(headstest.Head{})
 	body := `{"headId":"` + id + `","webhookUrl":"https://hook.example.test"}`
 	first, firstKey := a.register(body)
 	second, secondKey := a.register(body)
@@ -65,7 +58,7 @@ func TestSecondWebhookIsAdded(t *testing.T) {
 
 func TestWebhookIsRefused(t *testing.T) {
 	a, id := withHead(t)
-	rows := []struct{ name, body, says string }{
+	for _, row := range []struct{ name, body, says string }{
 		{"no head", `{"webhookUrl":"https://hook.example.test"}`, "headId is missing"},
 		{"no address", `{"headId":"` + id + `"}`, "webhookUrl is missing"},
 		{"head null", `{"headId":null,"webhookUrl":"https://hook.example.test"}`, "headId"},
@@ -80,8 +73,7 @@ func TestWebhookIsRefused(t *testing.T) {
 		{"flag null", `{"headId":"` + id + `","webhookUrl":"https://hook.example.test","inactivityWarning":null}`, "inactivityWarning"},
 		{"flag number", `{"headId":"` + id + `","webhookUrl":"https://hook.example.test","timeoutConversation":1}`, "timeoutConversation"},
 		{"flag list", `{"headId":"` + id + `","webhookUrl":"https://hook.example.test","startConversation":[]}`, "startConversation"},
-	}
-	for _, row := range rows {
+	} {
 		t.Run(row.name, func(t *testing.T) { a.do("POST", "/head-events", row.body).refused(t, 400, row.says) })
 	}
 	assert.Empty(t, a.list(id))
@@ -105,11 +97,11 @@ func TestListNeedsAHead(t *testing.T) {
 }
 
 func TestPatchMerges(t *testing.T) {
-	a := newAPI(t)
-	id, other := a.AddHead(headstest.Head{}), a.AddHead(headstest.Head{})
+	a, id := withHead(t)
+	other := a.AddHead(headstest.Head{})
 	hook, key := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x","endConversation":true,"inactivityWarning":true}`)
 	path := fmt.Sprint("/head-events/", hook)
-	rows := []struct {
+	for _, row := range []struct {
 		name, body, field string
 		want              any
 	}{
@@ -118,24 +110,21 @@ func TestPatchMerges(t *testing.T) {
 		{"address", `{"webhookUrl":"https://hook.example.test/y"}`, "webhookUrl", "https://hook.example.test/y"},
 		{"head", `{"headId":"` + other + `"}`, "headId", other},
 		{"what is read-only", `{"id":99,"sharedKey":"mine","orgId":"x","timeoutConversation":true}`, "timeoutConversation", true},
-	}
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			before := object(t, a.ok("GET", path, "").body)
-			a.ok("PATCH", path, row.body)
-			after := object(t, a.ok("GET", path, "").body)
-			before[row.field], before["updatedAt"] = row.want, after["updatedAt"]
-			assert.Equal(t, before, after)
-			assert.Equal(t, key, after["sharedKey"])
-		})
+	} {
+		before := object(t, a.ok("GET", path, "").body)
+		a.ok("PATCH", path, row.body)
+		after := object(t, a.ok("GET", path, "").body)
+		before[row.field], before["updatedAt"] = row.want, after["updatedAt"]
+		assert.Equal(t, before, after, row.name)
+		assert.Equal(t, key, after["sharedKey"])
 	}
 	assert.Empty(t, a.list(id))
 	assert.Len(t, a.list(other), 1)
 }
 
 func TestPatchIsRefused(t *testing.T) {
-	a := newAPI(t)
-	hook, _ := a.register(`{"headId":"` + a.AddHead(headstest.Head{}) + `","webhookUrl":"https://hook.example.test/x"}`)
+	a, id := withHead(t)
+	hook, _ := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)
 	path := fmt.Sprint("/head-events/", hook)
 	before := a.ok("GET", path, "").body
 	a.do("PATCH", path, `{}`).refused(t, 400, "no field")
@@ -159,17 +148,6 @@ func TestDeletedWebhookIsRemoved(t *testing.T) {
 	assert.NotEqual(t, hook, again)
 }
 
-func TestDeliverySwitchKeepsTheWebhooks(t *testing.T) {
-	a, id := withHead(t)
-	a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)
-	assert.Equal(t, false, a.head(id)["enableEvents"], "at first")
-	for _, on := range []bool{true, true, false, false} {
-		a.ok("PUT", fmt.Sprintf("/head/%s/enable-events?enableEvents=%t", id, on), "")
-		assert.Equal(t, on, a.head(id)["enableEvents"])
-		assert.Len(t, a.list(id), 1)
-	}
-}
-
 const early = "made before delivery was enabled; the real service may not deliver to it"
 
 // The contract does not define the order. It was seen in the field that a webhook made
@@ -178,39 +156,25 @@ func TestWebhookMadeBeforeDeliveryIsEnabled(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		t.Run(fmt.Sprintf("strict %t", strict), func(t *testing.T) {
 			var log lockedBuilder
-			opts := []headstest.Option{headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), headstest.WithRetrySchedule()}
+			opts := []headstest.Option{log.option(), headstest.WithRetrySchedule()}
 			if strict {
 				opts = append(opts, headstest.WithStrictOrder())
 			}
-			a := withConsole(t, opts...)
-			srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-			defer srv.Close()
-			id, other := a.AddHead(headstest.Head{}), a.AddHead(headstest.Head{})
-			body := func(head string) string {
-				return `{"headId":"` + head + `","webhookUrl":"` + srv.URL + `","endConversation":true}`
-			}
-			before, _ := a.register(body(id))
+			a, id := withConsole(t, opts...).with(headstest.Head{})
+			other := a.AddHead(headstest.Head{})
+			body := `{"headId":"` + id + `","webhookUrl":"` + serving(t, func(http.ResponseWriter, *http.Request) {}) + `","endConversation":true}`
+			before, _ := a.register(body)
 			assert.Contains(t, log.String(), fmt.Sprintf(`level=WARN msg=%q webhook=%d head=%s strict_order=%t`, early, before, id, strict))
 			a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", "")
-			after, _ := a.register(body(id))
+			after, _ := a.register(body)
 			a.ok("PATCH", fmt.Sprint("/head-events/", before), `{"startConversation":true}`)
-
-			notes := map[int64]string{}
-			read := func() {
-				clear(notes)
-				var state struct {
-					Registrations []struct {
-						ID   int64
-						Note string
-					}
+			notes := func() (notes []any) {
+				for _, r := range read[struct{ Registrations []map[string]any }](a, "state").Registrations {
+					notes = append(notes, r["note"])
 				}
-				a.controlled("GET", "state", "", &state)
-				for _, r := range state.Registrations {
-					notes[r.ID] = r.Note
-				}
+				return notes
 			}
-			read()
-			assert.Equal(t, map[int64]string{before: early, after: ""}, notes)
+			assert.Equal(t, []any{early, nil}, notes())
 			assert.Equal(t, 1, strings.Count(log.String(), early), "one line")
 
 			delivered := func() (ids []int64) {
@@ -226,11 +190,7 @@ func TestWebhookMadeBeforeDeliveryIsEnabled(t *testing.T) {
 				assert.Equal(t, []int64{after}, delivered())
 				a.ok("DELETE", fmt.Sprint("/head-events/", after), "")
 				assert.Empty(t, delivered())
-				var session struct{ Log []struct{ Kind, Why string } }
-				s := a.StartSession(id)
-				require.NoError(t, s.Close())
-				a.controlled("GET", "sessions/"+s.ID(), "", &session)
-				assert.Equal(t, "made before delivery was enabled", session.Log[len(session.Log)-1].Why)
+				assert.Equal(t, "made before delivery was enabled", a.whyUndelivered(a.StartSession(id)))
 			} else {
 				assert.Equal(t, []int64{before, after}, delivered())
 			}
@@ -239,16 +199,14 @@ func TestWebhookMadeBeforeDeliveryIsEnabled(t *testing.T) {
 			// another head is then made for that head.
 			a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=false", "")
 			a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", "")
-			a.ok("PATCH", fmt.Sprint("/head-events/", before), `{"headId":"`+id+`"}`)
-			read()
-			assert.Equal(t, early, notes[before])
 			a.ok("PUT", "/head/"+other+"/enable-events?enableEvents=true", "")
-			a.ok("PATCH", fmt.Sprint("/head-events/", before), `{"headId":"`+other+`"}`)
-			read()
-			assert.Empty(t, notes[before])
-			a.ok("PATCH", fmt.Sprint("/head-events/", before), `{"headId":"`+a.AddHead(headstest.Head{})+`"}`)
-			read()
-			assert.Equal(t, early, notes[before])
+			for _, move := range []struct {
+				head string
+				note any
+			}{{id, early}, {other, nil}, {a.AddHead(headstest.Head{}), early}} {
+				a.ok("PATCH", fmt.Sprint("/head-events/", before), `{"headId":"`+move.head+`"}`)
+				assert.Equal(t, move.note, notes()[0])
+			}
 			assert.Equal(t, 2, strings.Count(log.String(), early))
 		})
 	}
@@ -268,7 +226,7 @@ func (a *api) endedOf(s *headstest.Session) (list []headstest.Delivery) {
 
 func TestWebhooksOfASeedAreMadeAfterTheirHeads(t *testing.T) {
 	var log lockedBuilder
-	e := newEmulator(t, headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	e := newEmulator(t, log.option())
 	const seed = `{"heads":[{"id":"` + seedHead + `","enableEvents":%t}],"registrations":[{"headId":"` + seedHead + `","webhookUrl":"https://a.example.test"}]}`
 	_, err := e.Restart(seedOf(t, fmt.Sprintf(seed, true)))
 	require.NoError(t, err)
@@ -293,28 +251,21 @@ func TestAddWebhookFollowsTheOperationsRules(t *testing.T) {
 }
 
 func TestDeliverySwitchAndModeAreIndependent(t *testing.T) {
-	a, id := withHead(t)
-	mode, delivers := false, false
-	for _, step := range []string{"video", "events", "video", "events", "events", "video", "video", "events"} {
-		if step == "video" {
-			mode = !mode
-			a.ok("PUT", streaming(id, mode), "")
-		} else {
-			delivers = !delivers
-			a.ok("PUT", fmt.Sprintf("/head/%s/enable-events?enableEvents=%t", id, delivers), "")
-		}
-		h := a.head(id)
-		require.Equal(t, []any{mode, delivers}, []any{h["videoStreaming"], h["enableEvents"]})
-	}
-}
-
-func TestSwitchOfDeliveryCanBeRead(t *testing.T) {
 	a, id := withHead(t, headstest.WithResponses(headstest.ResponsesRecord))
-	for _, on := range []bool{false, true, false} {
-		a.ok("PUT", fmt.Sprintf("/head/%s/enable-events?enableEvents=%t", id, on), "")
+	a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)
+	paths := map[string]string{"videoStreaming": "video-streaming", "enableEvents": "enable-events"}
+	want := map[string]bool{} // delivery is disabled at first
+	for _, step := range strings.Fields("videoStreaming=true enableEvents=true enableEvents=true videoStreaming=false enableEvents=false " +
+		"enableEvents=false videoStreaming=true videoStreaming=false") {
+		h := a.head(id)
+		require.Equal(t, []any{want["videoStreaming"], want["enableEvents"]}, []any{h["videoStreaming"], h["enableEvents"]})
 		ans := a.ok("GET", "/head/"+id+"/enable-events", "")
-		assert.Equal(t, fmt.Sprint(on), ans.body, "bare, whatever the style of the answers")
+		assert.Equal(t, fmt.Sprint(want["enableEvents"]), ans.body, "bare, whatever the style of the answers")
 		assert.Contains(t, ans.header.Get("Content-Type"), "application/json")
+		assert.Len(t, a.list(id), 1, "the webhooks are kept")
+		name, value, _ := strings.Cut(step, "=")
+		a.ok("PUT", "/head/"+id+"/"+paths[name]+"?"+step, "")
+		want[name] = value == "true"
 	}
 }
 

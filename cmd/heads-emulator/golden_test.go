@@ -65,7 +65,9 @@ func TestGoldenExits(t *testing.T) {
 		{"a faulty seed file", []string{"-seed-file", "nowhere.json"}},
 		{"an address that is taken", []string{"-addr", taken.Addr().String()}},
 	} {
-		code := exitCode(startAndStop(t, io.Discard, io.Discard, row.args...), io.Discard)
+		var out bytes.Buffer
+		code := exitCode(startAndStop(t, &out, io.Discard, row.args...), io.Discard)
+		assert.True(t, code == 0 || out.Len() == 0, "%s: what did not start announces nothing", row.what)
 		fmt.Fprintf(&b, "%s: %d\n", row.what, code)
 	}
 	goldens.Compare(t, "exits.txt", b.String())

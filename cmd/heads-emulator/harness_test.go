@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -95,11 +94,13 @@ func (p *program) send(req *http.Request) answer {
 	return answer{resp.StatusCode, resp.Header, string(body)}
 }
 
-func (p *program) request(method, path, body string) *http.Request {
+// request returns a request with lines of a header.
+func (p *program) request(method, path, body string, header ...string) *http.Request {
 	req, err := http.NewRequest(method, p.BaseURL+path, strings.NewReader(body))
 	require.NoError(p.t, err)
-	if body != "" || method != http.MethodGet {
-		req.Header.Set("Content-Type", "application/json")
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Set(name, value)
 	}
 	return req
 }
@@ -107,18 +108,17 @@ func (p *program) request(method, path, body string) *http.Request {
 // api calls an operation of the contract.
 func (p *program) api(method, path, body string) answer {
 	p.t.Helper()
-	req := p.request(method, path, body)
-	req.Header.Set("Authorization", "Bearer "+p.Token)
+	header := []string{"Authorization: Bearer " + p.Token, "Content-Type: application/json"}
 	if body == "" {
-		req.Header.Del("Content-Type")
+		header = header[:1]
 	}
-	return p.send(req)
+	return p.send(p.request(method, path, body, header...))
 }
 
 // control calls the control API, without the token.
 func (p *program) control(method, path, body string) answer {
 	p.t.Helper()
-	return p.send(p.request(method, controlPrefix+path, body))
+	return p.send(p.request(method, controlPrefix+path, body, "Content-Type: application/json"))
 }
 
 // ok reads a successful answer into v, unless that is nil.
@@ -153,27 +153,35 @@ func receiver(t testing.TB, answer http.HandlerFunc) string {
 
 func accept(http.ResponseWriter, *http.Request) {}
 
-// hook registers a URL for every event of the first head.
+// hook registers a URL for events of the first head.
 func (p *program) hook(address string) (sharedKey string) {
 	p.t.Helper()
 	p.api("PUT", "/head/"+p.Heads[0]+"/enable-events?enableEvents=true", "").ok(p.t, nil)
 	var created struct{ SharedKey string }
-	p.api("POST", "/head-events", `{"headId":"`+p.Heads[0]+`","webhookUrl":"`+address+
-		`","startConversation":true,"endConversation":true,"timeoutConversation":true,"inactivityWarning":true}`).ok(p.t, &created)
+	p.api("POST", "/head-events", `{"headId":"`+p.Heads[0]+`","webhookUrl":"`+address+`","startConversation":true,"inactivityWarning":true}`).ok(p.t, &created)
 	return created.SharedKey
 }
 
-func (p *program) session() string {
+// session starts a session with some steps, such as "message inactive".
+func (p *program) session(steps string) (id string) {
 	p.t.Helper()
-	var s sessionView
+	var s struct{ ID string }
 	p.control("POST", "sessions", `{"headId":"`+p.Heads[0]+`"}`).ok(p.t, &s)
+	for step := range strings.FieldsSeq(steps) {
+		p.control("POST", "sessions/"+s.ID+"/"+step, "").ok(p.t, nil)
+	}
 	return s.ID
 }
 
+type delivery struct {
+	Status      int
+	Error, Body string
+	Headers     map[string]string
+}
+
 // deliveries waits for a delivery that matches the query.
-func (p *program) deliveries(query string) []deliveryView {
+func (p *program) deliveries(query string) (list []delivery) {
 	p.t.Helper()
-	var list []deliveryView
 	p.control("GET", "deliveries?wait=30s&"+query, "").ok(p.t, &list)
 	return list
 }
@@ -183,49 +191,3 @@ func writeFile(t testing.TB, text string) string {
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
-
-// The parts of the control API's answers that the tests read.
-type (
-	sessionView struct {
-		ID     string
-		HeadID string
-		Closed bool
-	}
-	deliveryView struct {
-		ID        int
-		WebhookID int64
-		Receiver  string
-		Event     string
-		HeadID    string
-		SessionID string
-		Attempt   int
-		Status    int
-		Error     string
-		Final     bool
-		At        time.Time
-		Headers   map[string]string
-		Body      string
-		Reply     string
-		Signature string
-	}
-	toolReply struct {
-		Tool    string
-		Sent    json.RawMessage
-		Status  int
-		Message string
-		Problem string
-	}
-	headView struct {
-		ID             string
-		VideoStreaming bool
-		Splitter       bool
-		Address        string
-	}
-	stateView struct {
-		Heads []headView
-	}
-	faultsView struct {
-		Requests   []struct{ Times int }
-		Deliveries []json.RawMessage
-	}
-)

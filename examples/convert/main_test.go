@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,98 +52,47 @@ func marks(out string) []string {
 
 var planned = []string{"to do check", "to do voice", "to do enable", "to do address"}
 
-func TestDefaultDemoShowsPlanStepsAndWhatToChange(t *testing.T) {
-	out, err := demoOutput(t)
-	require.NoError(t, err)
-	assert.Equal(t, append(planned, "done check", "done voice", "done enable", "done address"), marks(out))
-	assertInOrder(t, out,
-		"No HEADS_BASE_URL is set",
-		"Plan for head ", "Joanna of polly becomes pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 of elevenlabs (recommended for streaming)",
-		"Converting, run 1:",
-		"The access URL has changed:", "old: https://chat.", "api_key=[redacted]", "new: https://stream.", "api_key=[redacted]", "-show-key",
-		"Embedded integrations must use the new one:", "iframe", "Content-Security-Policy", "kiosks", "QR codes", "monitoring",
-	)
-}
-
-func TestDryRunStopsAfterThePlan(t *testing.T) {
-	out, err := demoOutput(t, "-dry-run")
-	require.NoError(t, err)
-	assert.Equal(t, planned, marks(out))
-	assertInOrder(t, out, "Plan for head", "Nothing was changed, because of -dry-run.")
-	assert.NotContains(t, out, "Converting")
-}
-
-func TestFlakyDemoRollsBackAndSucceedsAtTheSecondRun(t *testing.T) {
-	out, err := demoOutput(t, "-demo", "flaky")
-	require.NoError(t, err)
-	assert.Equal(t, append(planned,
-		"done check", "done voice", "waiting enable", "waiting enable", "waiting enable", "failed enable", "rolled back voice",
-		"done check", "done voice", "done enable", "done address"), marks(out))
-	assertInOrder(t, out, "Converting, run 1:", "503 Service Unavailable: the renderer is being restarted (4 attempts)",
-		"the head has its old voice again", "Converting, run 2:", "The access URL has changed:")
-}
-
-func TestWithoutRollbackTheSecondRunFindsTheVoiceSet(t *testing.T) {
-	out, err := demoOutput(t, "-demo", "flaky", "-no-rollback")
-	require.NoError(t, err)
-	assert.Equal(t, append(planned,
-		"done check", "done voice", "waiting enable", "waiting enable", "waiting enable", "failed enable",
-		"done check", "skipped voice", "done enable", "done address"), marks(out))
-}
-
-func TestBlockedDemosSayWhatIsInTheWay(t *testing.T) {
-	tests := []struct {
-		demo string
-		says []string
+func TestDemosShowThePlanTheStepsAndWhatToChange(t *testing.T) {
+	flaky := []string{"done check", "done voice", "waiting enable", "waiting enable", "waiting enable", "failed enable"}
+	for args, row := range map[string]struct {
+		err   error
+		text  string // of the error
+		marks []string
+		says  []string
 	}{
-		{"two_loops", []string{`is in mode "two_loops"`, "a new head must be created"}},
-		{"bad-provider", []string{`provider "polly" is not known to stream`}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.demo, func(t *testing.T) {
-			out, err := demoOutput(t, "-demo", tt.demo)
-			require.ErrorContains(t, err, "was not changed")
-			assertInOrder(t, out, append([]string{"Plan for head", "What blocks the switch:"}, tt.says...)...)
-			assert.NotContains(t, out, "Converting")
-		})
-	}
-}
+		"": {nil, "", append(planned, "done check", "done voice", "done enable", "done address"), []string{"No HEADS_BASE_URL is set",
+			"Plan for head ", "Joanna of polly becomes pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 of elevenlabs (recommended for streaming)", "Converting, run 1:",
+			"The access URL has changed:", "old: https://chat.", "api_key=[redacted]", "new: https://stream.", "api_key=[redacted]", "-show-key",
+			"Embedded integrations must use the new one:", "iframe", "Content-Security-Policy", "kiosks", "QR codes", "monitoring"}},
+		"-dry-run": {nil, "", planned, []string{"Plan for head", "Nothing was changed, because of -dry-run."}},
+		"-demo flaky": {nil, "", slices.Concat(planned, flaky, []string{"rolled back voice", "done check", "done voice", "done enable", "done address"}),
+			[]string{"Converting, run 1:", "503 Service Unavailable: the renderer is being restarted (4 attempts)", "the head has its old voice again", "Converting, run 2:", "The access URL has changed:"}},
+		"-demo flaky -no-rollback": {nil, "", slices.Concat(planned, flaky, []string{"done check", "skipped voice", "done enable", "done address"}), nil},
+		"-demo two_loops":          {nil, "was not changed", planned, []string{"Plan for head", "What blocks the switch:", `is in mode "two_loops"`, "a new head must be created"}},
+		"-demo bad-provider": {nil, "was not changed", []string{"to do check", "to skip voice", "to do enable", "to do address"},
+			[]string{"Plan for head", "What blocks the switch:", `provider "polly" is not known to stream`}},
+		"-demo bad-provider -any-provider -provider acme -voice loud": {heads.ErrUnprocessable, "", append(planned, "done check", "done voice", "failed enable", "rolled back voice"), nil},
 
-func TestProviderThatTheServiceRefusesIsRolledBack(t *testing.T) {
-	out, err := demoOutput(t, "-demo", "bad-provider", "-any-provider", "-provider", "acme", "-voice", "loud")
-	require.ErrorIs(t, err, heads.ErrUnprocessable)
-	assert.Equal(t, []string{"failed enable", "rolled back voice"}, marks(out)[len(planned)+2:])
-}
+		"-to-legacy":                 {nil, "", []string{"done check", "done disable", "done address"}, []string{"old: https://stream.", "new: https://chat."}},
+		"-to-legacy -demo two_loops": {heads.ErrVisualMode, "", []string{"failed check"}, nil},
+		"-to-legacy -demo flaky":     {heads.ErrServer, "", []string{"done check", "failed disable"}, nil},
 
-func TestWayBackToLegacy(t *testing.T) {
-	out, err := demoOutput(t, "-to-legacy")
-	require.NoError(t, err)
-	assert.Equal(t, []string{"done check", "done disable", "done address"}, marks(out))
-	assertInOrder(t, out, "old: https://stream.", "new: https://chat.")
-
-	out, err = demoOutput(t, "-to-legacy", "-demo", "two_loops")
-	require.ErrorIs(t, err, heads.ErrVisualMode)
-	assert.Equal(t, []string{"failed check"}, marks(out))
-
-	out, err = demoOutput(t, "-to-legacy", "-demo", "flaky")
-	require.ErrorIs(t, err, heads.ErrServer)
-	assert.Equal(t, []string{"done check", "failed disable"}, marks(out))
-}
-
-func TestWrongArgumentsAreNamed(t *testing.T) {
-	tests := []struct {
-		name string
-		args []string
-		says string
-	}{
-		{"demo", []string{"-demo", "none"}, "there are default, two_loops, bad-provider or flaky"},
-		{"dry run of ConvertToLegacy", []string{"-dry-run", "-to-legacy"}, "-dry-run is not for -to-legacy"},
-		{"voice without provider", []string{"-voice", "rachel"}, "both are needed"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := demoOutput(t, tt.args...)
-			assert.ErrorContains(t, err, tt.says)
+		"-demo none":          {nil, "there are default, two_loops, bad-provider or flaky", nil, nil},
+		"-dry-run -to-legacy": {nil, "-dry-run is not for -to-legacy", nil, nil},
+		"-voice rachel":       {nil, "both are needed", nil, nil},
+	} {
+		t.Run(args, func(t *testing.T) {
+			out, err := demoOutput(t, strings.Fields(args)...)
+			if row.text != "" {
+				require.ErrorContains(t, err, row.text)
+			} else {
+				require.ErrorIs(t, err, row.err)
+			}
+			assert.Equal(t, row.marks, marks(out))
+			assertInOrder(t, out, row.says...)
+			if len(row.marks) == len(planned) {
+				assert.NotContains(t, out, "Converting")
+			}
 		})
 	}
 }

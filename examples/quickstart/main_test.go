@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -14,36 +16,38 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
+// assertInOrder asserts that an output contains the texts in this order.
+func assertInOrder(t *testing.T, out string, texts ...string) {
+	t.Helper()
+	rest := out
+	for _, text := range texts {
+		_, after, found := strings.Cut(rest, text)
+		require.True(t, found, "in order, %q in\n%s", text, out)
+		rest = after
+	}
+}
+
 func TestQuickstartTellsTheWholeStory(t *testing.T) {
 	t.Setenv("HEADS_BASE_URL", "")
 	var out strings.Builder
 	require.NoError(t, run(context.Background(), &out, nil))
-	rest := out.String()
-	for _, want := range []string{
+	assertInOrder(t, out.String(),
 		`Head "Ada" greets with "Hello." and speaks with voice Joanna of polly.`,
 		`mode "default", so it can stream; it is in legacy mode now.`,
 		"Sent greetings, ttsProvider, ttsVoice, and nothing else.",
 		`It now greets with "Welcome! Shall we begin?"`,
-		"old: https://chat.",
-		"new: https://stream.",
-		"api_key=[redacted]",
-		"shared key [redacted]",
-		"/events receives [start_conversation end_conversation]",
+		"old: https://chat.", "new: https://stream.", "api_key=[redacted]",
+		"shared key [redacted]", "/events receives [start_conversation end_conversation]",
 		"tool opening_hours",
 		"event start_conversation at ",
 		`tool call opening_hours, answered with "On Monday the museum is open from 9 to 17."`,
 		"event end_conversation at ",
 		"What to do next:",
-	} {
-		_, after, found := strings.Cut(rest, want)
-		require.True(t, found, "in order, %q in\n%s", want, out.String())
-		rest = after
-	}
+	)
 	assert.Equal(t, 2, strings.Count(out.String(), "its signature verified"))
 	assert.Less(t, strings.Count(out.String(), "\n"), 35, "it fits a screen")
 }
 
-// The README shows a part of the output; "…" is what it omits.
 func TestReadmeShowsWhatQuickstartPrints(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
@@ -52,21 +56,24 @@ func TestReadmeShowsWhatQuickstartPrints(t *testing.T) {
 	shown, _, _ := strings.Cut(after, "```")
 	var out strings.Builder
 	require.NoError(t, run(context.Background(), &out, nil))
-	rest := out.String()
+	var parts []string
 	for line := range strings.Lines(shown) {
-		for part := range strings.SplitSeq(strings.TrimSpace(line), "…") {
-			_, after, found := strings.Cut(rest, part)
-			require.True(t, found, "in order, %q in\n%s", part, out.String())
-			rest = after
-		}
+		parts = append(parts, strings.Split(strings.TrimSpace(line), "…")...)
 	}
+	assertInOrder(t, out.String(), parts...)
+}
+
+// newService returns a service that the environment names.
+func newService(t *testing.T) *headstest.Server {
+	srv := headstest.NewServer()
+	t.Cleanup(srv.Close)
+	t.Setenv("HEADS_BASE_URL", srv.URL)
+	t.Setenv("HEADS_TOKEN", srv.Token)
+	return srv
 }
 
 func TestQuickstartWorksOnTheHeadOfTheEnvironment(t *testing.T) {
-	srv := headstest.NewServer()
-	defer srv.Close()
-	t.Setenv("HEADS_BASE_URL", srv.URL)
-	t.Setenv("HEADS_TOKEN", srv.Token)
+	srv := newService(t)
 	t.Setenv("HEADS_HEAD_ID", srv.AddHead(headstest.Head{Name: "Cleo"}))
 	var out strings.Builder
 	require.NoError(t, run(context.Background(), &out, nil))
@@ -77,22 +84,16 @@ func TestQuickstartWorksOnTheHeadOfTheEnvironment(t *testing.T) {
 }
 
 func TestQuickstartNumbersNoStepThatSaysNothing(t *testing.T) {
-	srv := headstest.NewServer()
-	defer srv.Close()
-	t.Setenv("HEADS_BASE_URL", srv.URL)
-	t.Setenv("HEADS_TOKEN", srv.Token)
+	newService(t)
 	var out strings.Builder
 	require.Error(t, run(context.Background(), &out, []string{"-head", "22222222-2222-4222-8222-222222222222"}))
 	assert.Equal(t, "Working on the service at HEADS_BASE_URL.\n", out.String())
+	require.ErrorContains(t, run(context.Background(), &out, []string{"-head", "li-28379"}), "is a public id")
 }
 
 func TestQuickstartOnlyReadsAServiceUnlessToldToWrite(t *testing.T) {
-	srv := headstest.NewServer()
-	defer srv.Close()
+	srv := newService(t)
 	id := srv.AddHead(headstest.Head{TTSProvider: "polly", TTSVoice: "Joanna", OperationMode: "oc"})
-	t.Setenv("HEADS_BASE_URL", srv.URL)
-	t.Setenv("HEADS_TOKEN", srv.Token)
-
 	var out strings.Builder
 	require.NoError(t, run(context.Background(), &out, []string{"-head", id}))
 	for _, r := range srv.Requests() {
@@ -115,45 +116,25 @@ func TestQuickstartOnlyReadsAServiceUnlessToldToWrite(t *testing.T) {
 	}
 }
 
-func TestQuickstartNamesAWrongHeadID(t *testing.T) {
-	srv := headstest.NewServer()
-	defer srv.Close()
-	t.Setenv("HEADS_BASE_URL", srv.URL)
-	t.Setenv("HEADS_TOKEN", srv.Token)
-	err := run(context.Background(), new(strings.Builder), []string{"-head", "li-28379"})
-	require.ErrorContains(t, err, "is a public id")
-}
-
-// interrupter interrupts the program when it waits for that.
-type interrupter struct {
-	strings.Builder
-	waits func(text string)
-}
-
-func (w *interrupter) Write(p []byte) (int, error) {
-	n, err := w.Builder.Write(p)
-	if strings.Contains(w.String(), "until you press Ctrl-C") {
-		w.waits(w.String())
-	}
-	return n, err
-}
-
 func TestQuickstartShowsTheConsole(t *testing.T) {
 	t.Setenv("HEADS_BASE_URL", "")
 	ctx, interrupt := context.WithCancel(context.Background())
 	defer interrupt()
-	served := 0
-	out := &interrupter{waits: func(text string) {
-		address := regexp.MustCompile(`The console is at (\S+)`).FindStringSubmatch(text)
-		resp, err := http.Get(address[1] + "deliveries")
-		if err == nil {
-			_ = resp.Body.Close()
-			served = resp.StatusCode
-		}
-		interrupt()
-	}}
-	require.NoError(t, run(ctx, out, []string{"-console"}))
-	assert.Equal(t, http.StatusOK, served)
-	_, first, _ := strings.Cut(out.String(), "\n")
-	assert.True(t, strings.HasPrefix(first, "The console is at http://127.0.0.1:"), "before all else")
+	out, w := io.Pipe()
+	go func() { _ = w.CloseWithError(run(ctx, w, []string{"-console"})) }()
+	var text []string
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "until you press Ctrl-C") {
+		text = append(text, lines.Text())
+	}
+	require.Greater(t, len(text), 1, "%v", lines.Err())
+	address := regexp.MustCompile(`^The console is at (http://127\.0\.0\.1:\S+)`).FindStringSubmatch(text[1])
+	require.Len(t, address, 2, "before all else: %s", text[1])
+	resp, err := http.Get(address[1] + "deliveries")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	assert.Equal(t, http.StatusOK, resp.StatusCode)
+	interrupt()
+	_, err = io.Copy(io.Discard, out)
+	require.NoError(t, err)
 }

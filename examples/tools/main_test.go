@@ -1,12 +1,11 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"context"
+	"io"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -48,50 +47,20 @@ func TestServesUntilInterrupted(t *testing.T) {
 
 	ctx, interrupt := context.WithCancel(context.Background())
 	defer interrupt()
-	out := &lockedBuffer{written: make(chan struct{}, 100)}
+	out, w := io.Pipe()
+	go func() { _ = w.CloseWithError(run(ctx, w, nil)) }()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "until interrupted") {
+	}
+	require.NoError(t, lines.Err())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, out, nil) }()
-	out.wait(t, "until interrupted")
-
+	go func() {
+		_, err := io.Copy(io.Discard, out)
+		ended <- err
+	}()
 	call, err := srv.CallTool(ctx, headID, "get_weather", map[string]any{"city": "Lisbon"})
 	require.NoError(t, err)
 	assert.Equal(t, "Sunny in Lisbon today, 22 degrees.", call.Message)
 	interrupt()
 	require.NoError(t, <-ended)
-}
-
-// lockedBuffer is a buffer. A test can wait until it contains a text.
-type lockedBuffer struct {
-	mu      sync.Mutex
-	buf     bytes.Buffer
-	written chan struct{}
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n, err := b.buf.Write(p)
-	select {
-	case b.written <- struct{}{}:
-	default:
-	}
-	return n, err
-}
-
-func (b *lockedBuffer) wait(t *testing.T, text string) {
-	t.Helper()
-	limit := time.After(30 * time.Second)
-	for {
-		b.mu.Lock()
-		found := strings.Contains(b.buf.String(), text)
-		b.mu.Unlock()
-		if found {
-			return
-		}
-		select {
-		case <-b.written:
-		case <-limit:
-			t.Fatalf("%q was not written", text)
-		}
-	}
 }

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,11 +14,18 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
+// start runs the program and returns what it writes, and its error at the end.
+func start(ctx context.Context) io.Reader {
+	out, w := io.Pipe()
+	go func() { _ = w.CloseWithError(run(ctx, w, nil)) }()
+	return out
+}
+
 func TestDemoReceivesTheEventsOfASession(t *testing.T) {
 	t.Setenv("HEADS_BASE_URL", "")
-	out := newOutput()
-	require.NoError(t, run(context.Background(), out, nil))
-	text := out.text()
+	out, err := io.ReadAll(start(context.Background()))
+	require.NoError(t, err)
+	text := string(out)
 	for _, event := range []string{"start_conversation", "inactivity_warning", "timeout_conversation", "end_conversation"} {
 		assert.Contains(t, text, ": "+event+"\n")
 		assert.Contains(t, text, "Delivered "+event+", attempt 1: answered 200")
@@ -36,50 +44,17 @@ func TestServesUntilInterrupted(t *testing.T) {
 
 	ctx, interrupt := context.WithCancel(context.Background())
 	defer interrupt()
-	out := newOutput()
-	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, out, nil) }()
-	out.wait(t, "until interrupted")
-
-	require.NoError(t, srv.StartSession(headID).UserMessage("Hello"))
-	out.wait(t, string(heads.EventStartConversation))
-	interrupt()
-	require.NoError(t, <-ended)
-	assert.NotContains(t, out.text(), srv.Token)
-}
-
-// output is a buffer. A test can wait until it contains a text.
-type output struct {
-	lines chan string
-	seen  chan string // has everything written so far
-}
-
-func newOutput() *output {
-	o := &output{seen: make(chan string, 1), lines: make(chan string, 1000)}
-	o.seen <- ""
-	return o
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.seen <- <-o.seen + string(p)
-	o.lines <- string(p)
-	return len(p), nil
-}
-
-func (o *output) text() string {
-	text := <-o.seen
-	o.seen <- text
-	return text
-}
-
-func (o *output) wait(t *testing.T, text string) {
-	t.Helper()
-	limit := time.After(30 * time.Second)
-	for !strings.Contains(o.text(), text) {
-		select {
-		case <-o.lines:
-		case <-limit:
-			t.Fatalf("%q was not written", text)
+	var text strings.Builder
+	lines := bufio.NewScanner(io.TeeReader(start(ctx), &text))
+	wait := func(text string) {
+		for lines.Scan() && !strings.Contains(lines.Text(), text) {
 		}
+		require.NoError(t, lines.Err())
 	}
+	wait("until interrupted")
+	require.NoError(t, srv.StartSession(headID).UserMessage("Hello"))
+	wait(string(heads.EventStartConversation))
+	interrupt()
+	wait("\n") // which no line has: until the end
+	assert.NotContains(t, text.String(), srv.Token)
 }

@@ -18,8 +18,7 @@ import (
 
 // mapStore is a correct deduplicator, except for its flaw.
 type mapStore struct {
-	flaw string
-
+	flaw
 	mu       sync.Mutex
 	entries  map[string]mapEntry
 	released map[string]bool
@@ -32,296 +31,172 @@ type mapEntry struct {
 	claims  int
 }
 
-func newMapStore(flaw string) *mapStore {
-	return &mapStore{flaw: flaw, entries: map[string]mapEntry{}, released: map[string]bool{}}
+// flaw replaces parts of a store.
+type flaw struct {
+	name   func(key string) string
+	same   func(a, b string) bool // owners
+	lasts  func(time.Duration) time.Duration
+	before func(*access)                                       // without the lock
+	do     func(*access) (ends bool, c heads.Claim, err error) // before the correct call, unless that ends
 }
+
+// access is one call. It has the entry of its key, as the call has read it.
+type access struct {
+	*mapStore
+	ctx           context.Context //nolint:containedctx // of the call
+	call, key, by string
+	time          time.Duration
+	mapEntry
+	known, live bool
+}
+
+func (a *access) always() bool  { return true }
+func (a *access) ended() bool   { return a.ctx.Err() != nil }
+func (a *access) lapsed() bool  { return a.known && !a.live && !a.done }
+func (a *access) settled() bool { return a.live && a.done }
+func (a *access) mine() bool    { return a.live && !a.done && a.same(a.owner, a.by) }
+func (a *access) busy() bool    { return a.live && !a.done && !a.same(a.owner, a.by) }
+
+func (a *access) store(e mapEntry) { a.entries[a.key] = e }
+func (a *access) forget()          { delete(a.entries, a.key) }
 
 // pause lets other calls run between a read and a write, as in a store on a network
 // that sends two requests.
-func (s *mapStore) pause(flaw string) {
-	if s.flaw == flaw {
-		s.mu.Unlock()
-		<-time.After(time.Millisecond)
-		s.mu.Lock()
-	}
+func (a *access) pause() {
+	a.mu.Unlock()
+	<-time.After(time.Millisecond)
+	a.mu.Lock()
 }
 
-func (s *mapStore) name(key string) string {
-	switch s.flaw {
-	case "keys without case":
-		return strings.ToLower(key)
-	case "keys without the spaces around them":
-		return strings.TrimSpace(key)
-	case "keys cut at 255 bytes":
-		return key[:min(len(key), 255)]
-	case "keys cut at a colon":
-		return strings.Split(key, ":")[0]
-	case "keys in ASCII":
-		return strings.Map(func(r rune) rune { return min(r, 128) }, key)
-	case "one claim at a time":
-		return ""
+func (s *mapStore) end(d time.Duration) time.Time { return time.Now().Add(s.lasts(d)) }
+
+func newMapStore(f flaw) *mapStore {
+	s := &mapStore{flaw: f, entries: map[string]mapEntry{}, released: map[string]bool{}}
+	if s.name == nil {
+		s.name = func(key string) string { return key }
 	}
-	return key
+	if s.same == nil {
+		s.same = func(a, b string) bool { return a == b }
+	}
+	if s.lasts == nil {
+		s.lasts = func(d time.Duration) time.Duration { return d }
+	}
+	return s
 }
 
-func (s *mapStore) same(a, b string) bool {
-	switch s.flaw {
-	case "owners without case":
-		return strings.EqualFold(a, b)
-	case "owners by prefix":
-		return strings.HasPrefix(a, b)
-	case "owners cut at 200 bytes":
-		return a[:min(len(a), 200)] == b[:min(len(b), 200)]
+// run makes a call: as the flaw does it, and then as a correct store does.
+func (s *mapStore) run(ctx context.Context, call, key, by string, d time.Duration, correct func(*access) heads.Claim) (heads.Claim, error) {
+	a := &access{mapStore: s, ctx: ctx, call: call, key: s.name(key), by: by, time: d}
+	if s.before != nil {
+		s.before(a)
 	}
-	return a == b
-}
-
-func (s *mapStore) end(d time.Duration) time.Time {
-	now := time.Now()
-	switch s.flaw {
-	case "nothing ends":
-		return now.Add(1000 * time.Hour)
-	case "everything ends late":
-		return now.Add(d + 2*time.Second)
-	case "everything ends early":
-		return now.Add(d - d/10)
-	case "whole seconds, rounded down":
-		return now.Add(d.Truncate(time.Second))
-	case "whole seconds, rounded up":
-		return now.Add(d.Truncate(time.Second)).Add(time.Second)
-	case "durations above 30 days are in the past":
-		if d > 30*24*time.Hour {
-			return now.Add(-d)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.read()
+	if s.do != nil {
+		if ends, claim, err := s.do(a); ends {
+			return claim, err
 		}
-	case "a time that overflows":
-		return time.Unix(0, now.UnixNano()+int64(d))
 	}
-	return now.Add(d)
+	return correct(a), nil
 }
 
-// live returns the entry of a key unless it has ended.
-func (s *mapStore) live(key string) (mapEntry, bool) {
-	e, ok := s.entries[key]
-	return e, ok && time.Now().Before(e.expires)
+func (a *access) read() {
+	a.mapEntry, a.known = a.entries[a.key]
+	a.live = a.known && time.Now().Before(a.expires)
 }
 
 func (s *mapStore) Claim(ctx context.Context, key, owner string, lease time.Duration) (heads.Claim, error) {
-	switch s.flaw {
-	case "Claim hangs":
-		<-time.After(time.Hour)
-	case "Claim panics":
-		panic("no connection")
-	case "Claim returns no claim":
-		return 0, nil
-	case "Claim fails":
-		return 0, errors.New("no connection")
-	case "Claim of an ended context lies":
-		if ctx.Err() != nil {
-			return heads.ClaimNew, nil
+	return s.run(ctx, "Claim", key, owner, lease, func(a *access) heads.Claim {
+		switch {
+		case a.settled():
+			return heads.ClaimDone
+		case a.busy():
+			return heads.ClaimBusy
+		case a.mine():
+			a.store(mapEntry{owner: a.owner, expires: s.end(a.time), claims: a.claims + 1})
+		default:
+			a.store(mapEntry{owner: a.by, expires: s.end(a.time), claims: 1})
 		}
-	case "Claim of an ended context holds for ever":
-		if ctx.Err() != nil {
-			owner = "nobody"
-		}
-	case "Claim waits until the key is free":
-		for {
-			s.mu.Lock()
-			e, ok := s.live(key)
-			s.mu.Unlock()
-			if !ok || e.done || e.owner == owner {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return 0, ctx.Err()
-			case <-time.After(time.Millisecond):
-			}
-		}
-	case "an ended context is refused":
-		if ctx.Err() != nil {
-			return 0, ctx.Err()
-		}
-	}
-	key = s.name(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.live(key)
-	s.pause("Claim in two steps")
-	switch {
-	case ok && e.done:
-		return s.claimDone(key, owner, e)
-	case ok && !s.same(e.owner, owner):
-		switch s.flaw {
-		case "a refused claim extends the lease":
-			e.expires = s.end(time.Minute)
-			s.entries[key] = e
-		case "a refused claim takes the key":
-			e.owner = owner
-			s.entries[key] = e
-		case "everyone's claim is new":
-			return heads.ClaimNew, nil
-		case "a held key is done":
-			return heads.ClaimDone, nil
-		}
-		return heads.ClaimBusy, nil
-	case ok:
-		return s.extend(key, e, lease)
-	}
-	if s.released[key] {
-		s.pause("Claim in two steps after a release")
-	}
-	if old, lapsed := s.entries[key]; lapsed && !old.done {
-		switch s.flaw {
-		case "the owner can't take its key again":
-			if old.owner == owner {
-				return heads.ClaimBusy, nil
-			}
-		case "the first owner stays":
-			owner = old.owner
-		case "Claim in two steps after a lease":
-			s.pause(s.flaw)
-		}
-	}
-	s.entries[key] = mapEntry{owner: owner, expires: s.end(lease), claims: 1}
-	return heads.ClaimNew, nil
-}
-
-func (s *mapStore) claimDone(key, owner string, e mapEntry) (heads.Claim, error) {
-	switch s.flaw {
-	case "a settled key is new for its owner":
-		if e.owner == owner {
-			return heads.ClaimNew, nil
-		}
-	case "a settled key is busy":
-		return heads.ClaimBusy, nil
-	case "a settled key is reported once":
-		delete(s.entries, key)
-	case "a claim of a settled key gives it a lease":
-		e.expires = s.end(500 * time.Millisecond)
-		s.entries[key] = e
-	}
-	return heads.ClaimDone, nil
-}
-
-func (s *mapStore) extend(key string, e mapEntry, lease time.Duration) (heads.Claim, error) {
-	switch s.flaw {
-	case "the owner's claim is busy":
-		return heads.ClaimBusy, nil
-	case "the owner's claim does not extend":
-		return heads.ClaimNew, nil
-	case "an extended lease never ends":
-		lease = 1000 * time.Hour
-	}
-	s.pause("extending in two steps")
-	e.expires = s.end(lease)
-	e.claims++
-	s.entries[key] = e
-	return heads.ClaimNew, nil
+		return heads.ClaimNew
+	})
 }
 
 func (s *mapStore) Done(ctx context.Context, key, owner string, memory time.Duration) error {
-	if ctx.Err() != nil && s.flaw == "Done of an ended context lies" {
-		return nil
-	}
-	if ctx.Err() != nil && s.flaw == "an ended context is refused" {
-		return ctx.Err()
-	}
-	key = s.name(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.live(key)
-	switch s.flaw {
-	case "Done settles only for the holder":
-		if ok && e.owner != owner {
-			return nil
-		}
-	case "Done fails for all but the holder":
-		if ok && e.owner != owner {
-			return errors.New("not yours")
-		}
-	case "Done settles only what is claimed":
-		if _, claimed := s.entries[key]; !claimed {
-			return nil
-		}
-	case "Done settles only during the lease":
-		if _, claimed := s.entries[key]; claimed && !ok {
-			return nil
-		}
-	case "Done keeps the lease":
-		if ok && !e.done {
-			s.entries[key] = mapEntry{owner: owner, done: true, expires: e.expires}
-			return nil
-		}
-	case "Done settles once":
-		if ok && e.done {
-			return nil
-		}
-	case "Done does nothing":
-		return nil
-	case "Done releases":
-		delete(s.entries, key)
-		return nil
-	case "a memory never ends":
-		memory = 1000 * time.Hour
-	}
-	s.entries[key] = mapEntry{owner: owner, done: true, expires: s.end(memory)}
-	return nil
+	_, err := s.run(ctx, "Done", key, owner, memory, func(a *access) heads.Claim {
+		a.store(mapEntry{owner: owner, done: true, expires: s.end(a.time)})
+		return 0
+	})
+	return err
 }
 
 func (s *mapStore) Release(ctx context.Context, key, owner string) error {
-	if ctx.Err() != nil && s.flaw == "Release of an ended context lies" {
-		return nil
-	}
-	if ctx.Err() != nil && s.flaw == "an ended context is refused" {
-		return ctx.Err()
-	}
-	key = s.name(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.live(key)
-	mine := ok && !e.done && s.same(e.owner, owner)
-	switch s.flaw {
-	case "Release asks for no owner":
-		mine = ok && !e.done
-	case "Release frees what is done":
-		mine = ok && e.owner == owner
-	case "Release frees what another one settled":
-		mine = ok && (e.done || e.owner == owner)
-	case "Release of nothing is an error":
-		if !ok {
-			return errors.New("no such key")
+	_, err := s.run(ctx, "Release", key, owner, 0, func(a *access) heads.Claim {
+		if a.mine() {
+			a.forget()
+			s.released[a.key] = true
 		}
-	case "Release of another's claim is an error":
-		if ok && !mine {
-			return errors.New("not yours")
-		}
-	case "Release does nothing":
-		return nil
-	case "Release counts":
-		if e.claims--; mine && e.claims > 0 {
-			s.entries[key] = e
-			return nil
-		}
-	case "Release frees what matches":
-		for other, o := range s.entries {
-			if ok, _ := path.Match(key, other); ok && o.owner == owner && !o.done {
-				delete(s.entries, other)
-			}
-		}
-	case "an owner releases all":
-		for other, o := range s.entries {
-			if strings.HasPrefix(other, key) && o.owner == owner && !o.done {
-				delete(s.entries, other)
-			}
-		}
-	}
-	s.pause("Release in two steps")
-	if mine {
-		delete(s.entries, key)
-		s.released[key] = true
-	}
-	return nil
+		return 0
+	})
+	return err
 }
+
+// answers is the flaw of a call that has no effect.
+func answers(call string, when func(*access) bool, claim heads.Claim) flaw {
+	return flaw{do: func(a *access) (bool, heads.Claim, error) { return a.call == call && when(a), claim, nil }}
+}
+
+func fails(call string, when func(*access) bool) flaw {
+	return flaw{do: func(a *access) (bool, heads.Claim, error) {
+		return a.call == call && when(a), 0, errors.New("no connection")
+	}}
+}
+
+// changes is the flaw of a call that does more, or something else, than a correct one.
+func changes(call string, when func(*access) bool, change func(*access)) flaw {
+	return flaw{do: func(a *access) (bool, heads.Claim, error) {
+		if a.call == call && when(a) {
+			change(a)
+		}
+		return false, 0, nil
+	}}
+}
+
+// frees is the flaw of a release that frees the owner's other claims.
+func frees(matches func(key, other string) bool) flaw {
+	return changes("Release", (*access).always, func(a *access) {
+		for other, e := range a.entries {
+			if matches(a.key, other) && e.owner == a.by && !e.done {
+				delete(a.entries, other)
+			}
+		}
+	})
+}
+
+// waits is the before of a claim that waits until the key is free.
+func waits(a *access) {
+	for a.call == "Claim" && a.ctx.Err() == nil {
+		a.mu.Lock()
+		a.read()
+		a.mu.Unlock()
+		if !a.busy() {
+			return
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func hangs(a *access) {
+	if a.call == "Claim" {
+		<-time.After(time.Hour)
+	}
+}
+
+var (
+	nothingEnds = flaw{lasts: func(time.Duration) time.Duration { return 1000 * time.Hour }}
+	roundedUp   = flaw{lasts: func(d time.Duration) time.Duration { return max(d, d.Truncate(time.Second)+time.Second) }}
+	refusing    = flaw{do: func(a *access) (bool, heads.Claim, error) { return a.ended(), 0, a.ctx.Err() }}
+)
 
 // testStore runs deduptest.Test in a bubble, so its waits take no time.
 func testStore(t *testing.T, d heads.Deduplicator) (err error) {
@@ -339,9 +214,9 @@ func testStore(t *testing.T, d heads.Deduplicator) (err error) {
 func TestCorrectDeduplicatorsHaveNoFault(t *testing.T) {
 	for name, d := range map[string]heads.Deduplicator{
 		"in memory":                   heads.NewMemoryDeduplicator(1000),
-		"a map":                       newMapStore(""),
-		"whole seconds, rounded up":   newMapStore("whole seconds, rounded up"),
-		"an ended context is refused": newMapStore("an ended context is refused"),
+		"a map":                       newMapStore(flaw{}),
+		"whole seconds, rounded up":   newMapStore(roundedUp),
+		"an ended context is refused": newMapStore(refusing),
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.NoError(t, testStore(t, d))
@@ -355,7 +230,7 @@ func TestDeduplicatorIsTestedInRealTime(t *testing.T) {
 }
 
 func TestDeduplicatorCanBeTestedTwice(t *testing.T) {
-	store := newMapStore("")
+	store := newMapStore(flaw{})
 	require.NoError(t, testStore(t, store))
 	assert.Less(t, len(store.entries), 1000, "what the comment says")
 	assert.NoError(t, testStore(t, store))
@@ -363,79 +238,103 @@ func TestDeduplicatorCanBeTestedTwice(t *testing.T) {
 
 // Each flaw is reported by the rule that it breaks.
 func TestEveryFlawOfADeduplicatorIsFound(t *testing.T) {
-	for flaw, rule := range map[string]string{
-		"Claim in two steps":                        "one of many claims wins",
-		"Claim in two steps after a lease":          "one of many claims wins a key whose lease ended",
-		"Claim in two steps after a release":        "one of many claims wins a released key",
-		"extending in two steps":                    "Done wins against claims at the same time",
-		"Release in two steps":                      "a release frees nothing but its own claim",
-		"everyone's claim is new":                   "a claimed key is busy for others",
-		"a held key is done":                        "a claimed key is busy for others",
-		"Claim returns no claim":                    "a claimed key is busy for others",
-		"Claim fails":                               "no connection",
-		"Claim panics":                              "panic: no connection",
-		"Claim hangs":                               "did not return after its context ended",
-		"Claim waits until the key is free":         "a claimed key is busy for others",
-		"a refused claim extends the lease":         "a lease ends",
-		"a refused claim takes the key":             "a refused claim changes nothing",
-		"the owner's claim is busy":                 "the owner extends its lease",
-		"the owner's claim does not extend":         "the owner extends its lease",
-		"an extended lease never ends":              "an extended lease ends",
-		"the owner can't take its key again":        "the owner takes its key again after its lease",
-		"the first owner stays":                     "an old owner has no claim",
-		"nothing ends":                              "a lease ends",
-		"everything ends late":                      "a lease ends",
-		"everything ends early":                     "a lease ends",
-		"whole seconds, rounded down":               "a lease ends",
-		"durations above 30 days are in the past":   "long durations",
-		"a time that overflows":                     "long durations",
-		"a settled key is new for its owner":        "a settled key is done for all",
-		"a settled key is busy":                     "a settled key is done for all",
-		"a settled key is reported once":            "a settled key is done for all",
-		"a claim of a settled key gives it a lease": "a settled key outlives its lease",
-		"Done settles only for the holder":          "Done settles what another owner holds",
-		"Done fails for all but the holder":         "Done settles what another owner holds",
-		"Done settles only what is claimed":         "Done settles what nobody holds",
-		"Done settles only during the lease":        "Done settles after the lease",
-		"Done keeps the lease":                      "a settled key outlives its lease",
-		"Done settles once":                         "Done again extends the memory",
-		"Done does nothing":                         "a settled key is done for all",
-		"Done releases":                             "a settled key is done for all",
-		"a memory never ends":                       "a memory ends",
-		"Release asks for no owner":                 "only the owner releases",
-		"Release frees what is done":                "a settled key can't be released",
-		"Release frees what another one settled":    "a settled key can't be released",
-		"Release of nothing is an error":            "releasing what is not held is no error",
-		"Release of another's claim is an error":    "only the owner releases",
-		"Release does nothing":                      "a released key is free",
-		"Release counts":                            "a released key is free",
-		"Release frees what matches":                "keys are independent",
-		"an owner releases all":                     "keys are independent",
-		"keys without case":                         "keys are independent",
-		"keys without the spaces around them":       "keys are independent",
-		"keys cut at 255 bytes":                     "keys are independent",
-		"keys cut at a colon":                       "keys are independent",
-		"keys in ASCII":                             "keys are independent",
-		"one claim at a time":                       "keys are independent",
-		"owners without case":                       "owners are compared exactly",
-		"owners by prefix":                          "owners are compared exactly",
-		"owners cut at 200 bytes":                   "owners are compared exactly",
-		"Claim of an ended context lies":            "an ended context",
-		"Claim of an ended context holds for ever":  "an ended context",
-		"Done of an ended context lies":             "an ended context",
-		"Release of an ended context lies":          "an ended context",
+	const month = 30 * 24 * time.Hour
+	always, busy, mine, settled, lapsed, ended := (*access).always, (*access).busy, (*access).mine, (*access).settled, (*access).lapsed, (*access).ended
+	others := func(a *access) bool { return a.live && a.owner != a.by }
+	for _, row := range []struct {
+		name, rule string
+		flaw       flaw
+	}{
+		{"Claim in two steps", "one of many claims wins", changes("Claim", always, (*access).pause)},
+		{"Claim in two steps after a lease", "one of many claims wins a key whose lease ended", changes("Claim", lapsed, (*access).pause)},
+		{"Claim in two steps after a release", "one of many claims wins a released key",
+			changes("Claim", func(a *access) bool { return !a.live && a.released[a.key] }, (*access).pause)},
+		{"extending in two steps", "Done wins against claims at the same time", changes("Claim", mine, (*access).pause)},
+		{"Release in two steps", "a release frees nothing but its own claim", changes("Release", always, (*access).pause)},
+		{"everyone's claim is new", "a claimed key is busy for others", answers("Claim", busy, heads.ClaimNew)},
+		{"a held key is done", "a claimed key is busy for others", answers("Claim", busy, heads.ClaimDone)},
+		{"Claim returns no claim", "a claimed key is busy for others", answers("Claim", always, 0)},
+		{"Claim fails", "no connection", fails("Claim", always)},
+		{"Claim panics", "panic: no connection", changes("Claim", always, func(*access) { panic("no connection") })},
+		{"Claim hangs", "did not return after its context ended", flaw{before: hangs}},
+		{"Claim waits until the key is free", "a claimed key is busy for others", flaw{before: waits, do: refusing.do}},
+		{"a refused claim extends the lease", "a lease ends",
+			changes("Claim", busy, func(a *access) { a.store(mapEntry{owner: a.owner, expires: a.end(time.Minute)}) })},
+		{"a refused claim takes the key", "a refused claim changes nothing",
+			changes("Claim", busy, func(a *access) { a.store(mapEntry{owner: a.by, expires: a.expires}) })},
+		{"the owner's claim is busy", "the owner extends its lease", answers("Claim", mine, heads.ClaimBusy)},
+		{"the owner's claim does not extend", "the owner extends its lease", answers("Claim", mine, heads.ClaimNew)},
+		{"an extended lease never ends", "an extended lease ends", changes("Claim", mine, func(a *access) { a.time = 1000 * time.Hour })},
+		{"the owner can't take its key again", "the owner takes its key again after its lease",
+			answers("Claim", func(a *access) bool { return a.lapsed() && a.owner == a.by }, heads.ClaimBusy)},
+		{"the first owner stays", "an old owner has no claim", changes("Claim", lapsed, func(a *access) { a.by = a.owner })},
+		{"nothing ends", "a lease ends", nothingEnds},
+		{"everything ends late", "a lease ends", flaw{lasts: func(d time.Duration) time.Duration { return d + 2*time.Second }}},
+		{"everything ends early", "a lease ends", flaw{lasts: func(d time.Duration) time.Duration { return d - d/10 }}},
+		{"whole seconds, rounded down", "a lease ends", flaw{lasts: func(d time.Duration) time.Duration { return d.Truncate(time.Second) }}},
+		{"durations above 30 days are in the past", "long durations", flaw{lasts: func(d time.Duration) time.Duration {
+			return map[bool]time.Duration{true: -d, false: d}[d > month]
+		}}},
+		{"a time that overflows", "long durations", flaw{lasts: func(d time.Duration) time.Duration {
+			return time.Until(time.Unix(0, time.Now().UnixNano()+int64(d)))
+		}}},
+		{"a settled key is new for its owner", "a settled key is done for all",
+			answers("Claim", func(a *access) bool { return a.settled() && a.owner == a.by }, heads.ClaimNew)},
+		{"a settled key is busy", "a settled key is done for all", answers("Claim", settled, heads.ClaimBusy)},
+		{"a settled key is reported once", "a settled key is done for all", changes("Claim", settled, (*access).forget)},
+		{"a claim of a settled key gives it a lease", "a settled key outlives its lease",
+			changes("Claim", settled, func(a *access) { a.store(mapEntry{owner: a.owner, done: true, expires: a.end(500 * time.Millisecond)}) })},
+		{"Done settles only for the holder", "Done settles what another owner holds", answers("Done", others, 0)},
+		{"Done fails for all but the holder", "Done settles what another owner holds", fails("Done", others)},
+		{"Done settles only what is claimed", "Done settles what nobody holds", answers("Done", func(a *access) bool { return !a.known }, 0)},
+		{"Done settles only during the lease", "Done settles after the lease", answers("Done", func(a *access) bool { return a.known && !a.live }, 0)},
+		{"Done keeps the lease", "a settled key outlives its lease",
+			changes("Done", func(a *access) bool { return a.live && !a.done }, func(a *access) { a.time = time.Until(a.expires) })},
+		{"Done settles once", "Done again extends the memory", answers("Done", settled, 0)},
+		{"Done does nothing", "a settled key is done for all", answers("Done", always, 0)},
+		{"Done releases", "a settled key is done for all", answers("Done", func(a *access) bool { a.forget(); return true }, 0)},
+		{"a memory never ends", "a memory ends", changes("Done", always, func(a *access) { a.time = 1000 * time.Hour })},
+		{"Release asks for no owner", "only the owner releases", changes("Release", always, func(a *access) { a.by = a.owner })},
+		{"Release frees what is done", "a settled key can't be released",
+			changes("Release", func(a *access) bool { return a.settled() && a.owner == a.by }, (*access).forget)},
+		{"Release frees what another one settled", "a settled key can't be released", changes("Release", settled, (*access).forget)},
+		{"Release of nothing is an error", "releasing what is not held is no error", fails("Release", func(a *access) bool { return !a.live })},
+		{"Release of another's claim is an error", "only the owner releases", fails("Release", func(a *access) bool { return a.live && !a.mine() })},
+		{"Release does nothing", "a released key is free", answers("Release", always, 0)},
+		{"Release counts", "a released key is free", answers("Release", func(a *access) bool {
+			a.claims--
+			a.store(a.mapEntry)
+			return a.mine() && a.claims > 0
+		}, 0)},
+		{"Release frees what matches", "keys are independent", frees(func(key, other string) bool { ok, _ := path.Match(key, other); return ok })},
+		{"an owner releases all", "keys are independent", frees(func(key, other string) bool { return strings.HasPrefix(other, key) })},
+		{"keys without case", "keys are independent", flaw{name: strings.ToLower}},
+		{"keys without the spaces around them", "keys are independent", flaw{name: strings.TrimSpace}},
+		{"keys cut at 255 bytes", "keys are independent", flaw{name: func(key string) string { return key[:min(len(key), 255)] }}},
+		{"keys cut at a colon", "keys are independent", flaw{name: func(key string) string { return strings.Split(key, ":")[0] }}},
+		{"keys in ASCII", "keys are independent", flaw{name: func(key string) string {
+			return strings.Map(func(r rune) rune { return min(r, 128) }, key)
+		}}},
+		{"one claim at a time", "keys are independent", flaw{name: func(string) string { return "" }}},
+		{"owners without case", "owners are compared exactly", flaw{same: strings.EqualFold}},
+		{"owners by prefix", "owners are compared exactly", flaw{same: strings.HasPrefix}},
+		{"owners cut at 200 bytes", "owners are compared exactly", flaw{same: func(a, b string) bool { return a[:min(len(a), 200)] == b[:min(len(b), 200)] }}},
+		{"Claim of an ended context lies", "an ended context", answers("Claim", ended, heads.ClaimNew)},
+		{"Claim of an ended context holds for ever", "an ended context", changes("Claim", ended, func(a *access) { a.by = "nobody" })},
+		{"Done of an ended context lies", "an ended context", answers("Done", ended, 0)},
+		{"Release of an ended context lies", "an ended context", answers("Release", ended, 0)},
 	} {
-		t.Run(flaw, func(t *testing.T) {
-			err := testStore(t, newMapStore(flaw))
+		t.Run(row.name, func(t *testing.T) {
+			err := testStore(t, newMapStore(row.flaw))
 			require.Error(t, err)
 			assert.ErrorContains(t, err, "deduptest: found errors:\n")
-			assert.ErrorContains(t, err, rule)
+			assert.ErrorContains(t, err, row.rule)
 		})
 	}
 }
 
 func TestAllFaultsOfADeduplicatorAreInOneError(t *testing.T) {
-	err := testStore(t, newMapStore("nothing ends"))
+	err := testStore(t, newMapStore(nothingEnds))
 	for _, rule := range []string{"a lease ends: ", "an extended lease ends: ", "a memory ends: "} {
 		assert.ErrorContains(t, err, rule)
 	}
@@ -450,7 +349,7 @@ func TestAllFaultsOfADeduplicatorAreInOneError(t *testing.T) {
 func TestDeduplicatorIsNotTestedAfterItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := deduptest.Test(ctx, newMapStore("an ended context is refused"))
+	err := deduptest.Test(ctx, newMapStore(refusing))
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.NotContains(t, err.Error(), "found errors")
 }

@@ -1,6 +1,8 @@
 package check_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/headsapi/heads-go/internal/check"
@@ -9,49 +11,37 @@ import (
 
 // Every purpose of a URL has its own rules. The first fault is returned, or all.
 func TestURLsAreCheckedForTheirPurpose(t *testing.T) {
-	purposes := map[string]check.Purpose{
-		"callback": check.Callback, "tools": check.ToolBase, "base": check.Base, "insecure base": check.InsecureBase, "access": check.Access,
-	}
-	for raw, want := range map[string]map[string][]string{
+	const absolute, https, query = "is not an absolute URL", "is not an absolute https URL", "has a query or a fragment"
+	const carries, user = `"https://a.example.com/b" carries a query or fragment`, `"[redacted]" carries a user name or password`
+	purposes := []check.Purpose{check.Callback, check.ToolBase, check.Base, check.InsecureBase, check.Access}
+	for raw, want := range map[string][5]string{ // in the order of the purposes, where $ is the URL
 		"https://a.example.com/x": {},
-		" ":                       {"callback": {"is blank"}, "tools": {"is blank"}, "base": {"is blank"}, "insecure base": {"is blank"}, "access": {"is blank"}},
-		"a.example.com": {"callback": {"is not an absolute URL"}, "tools": {"is not an absolute URL"}, "base": {"is not absolute"},
-			"insecure base": {"is not absolute"}, "access": {"is not an absolute https URL"}},
-		"https://a.example.com:x": {"callback": {"is not an absolute URL"}, "tools": {"is not an absolute URL"}, "base": {"can't be parsed as a URL"},
-			"insecure base": {"can't be parsed as a URL"}, "access": {"is not an absolute https URL"}},
-		"http://a.example.com": {"callback": {`"http://a.example.com" is not https, which the service demands`}, "tools": {"is plain http to a.example.com, which the service does not call"},
-			"base": {`"http://a.example.com" is plain http, which would show the token to the network`}},
-		"ftp://a.example.com": {"callback": {`"ftp://a.example.com" is not https, which the service demands`}, "tools": {"has scheme ftp"},
-			"base": {`"ftp://a.example.com" is neither http nor https`}, "insecure base": {`"ftp://a.example.com" is neither http nor https`}, "access": {"is not an absolute https URL"}},
-		"https://": {"callback": {"is not an absolute URL"}, "tools": {"is not an absolute URL"}, "base": {`"https://" has no host`},
-			"insecure base": {`"https://" has no host`}, "access": {"is not an absolute https URL"}},
-		"https://u:hush@a.example.com/b c?k=hush#f": {
-			"callback":      {"holds a space"},
-			"tools":         {"holds a user name or a password", "has a query or a fragment", "holds a space"},
-			"base":          {`"[redacted]" carries a user name or password`},
-			"insecure base": {`"[redacted]" carries a user name or password`},
-			"access":        {"is not an absolute https URL"}},
-		"https://a.example.com/b#f": {"callback": {"carries a fragment, which is never sent"}, "tools": {"has a query or a fragment"},
-			"base": {`"https://a.example.com/b" carries a query or fragment`}, "insecure base": {`"https://a.example.com/b" carries a query or fragment`}},
-		"https://a.example.com/b?": {"tools": {"has a query or a fragment"},
-			"base": {`"https://a.example.com/b" carries a query or fragment`}, "insecure base": {`"https://a.example.com/b" carries a query or fragment`}},
-		"https://a.example.com/../b":             {"tools": {"has a path with . or .. in it"}},
-		"https://a.example.com/<ORG>/secret":     {"callback": {`holds the placeholder "<ORG>"`}},
-		"https://a.example.com/canary/%3CORG%3E": {"callback": {`holds the placeholder "<ORG>"`}},
-		"https://a.example.com/YOUR_ORG":         {"callback": {`holds the placeholder "YOUR_ORG"`}},
-		"https://a.example.com/b?t=YOUR_TOKEN": {"callback": {`holds the placeholder "YOUR_TOKEN"`}, "tools": {"has a query or a fragment"},
-			"base": {`"https://a.example.com/b" carries a query or fragment`}, "insecure base": {`"https://a.example.com/b" carries a query or fragment`}},
-		"https://[fe80::1%25eth0]/b": {"access": {"is not an absolute https URL"}},
-		"http://127.0.0.1:1/b":       {},
+		"http://127.0.0.1:1/b":    {},
+		" ":                       {"is blank", "is blank", "is blank", "is blank", "is blank"},
+		"a.example.com":           {absolute, absolute, "is not absolute", "is not absolute", https},
+		"https://a.example.com:x": {absolute, absolute, "can't be parsed as a URL", "can't be parsed as a URL", https},
+		"http://a.example.com": {"$ is not https, which the service demands", "is plain http to a.example.com, which the service does not call",
+			"$ is plain http, which would show the token to the network"},
+		"ftp://a.example.com": {"$ is not https, which the service demands", "has scheme ftp", "$ is neither http nor https", "$ is neither http nor https", https},
+		"https://":            {absolute, absolute, "$ has no host", "$ has no host", https},
+		"https://u:hush@a.example.com/b c?k=hush#f": {"holds a space", "holds a user name or a password; " + query + "; holds a space", user, user, https},
+		"https://a.example.com/b#f":                 {"carries a fragment, which is never sent", query, carries, carries},
+		"https://a.example.com/b?":                  {"", query, carries, carries},
+		"https://a.example.com/b?t=YOUR_TOKEN":      {`holds the placeholder "YOUR_TOKEN"`, query, carries, carries},
+		"https://a.example.com/../b":                {"", "has a path with . or .. in it"},
+		"https://a.example.com/<ORG>/secret":        {`holds the placeholder "<ORG>"`},
+		"https://a.example.com/canary/%3CORG%3E":    {`holds the placeholder "<ORG>"`},
+		"https://a.example.com/YOUR_ORG":            {`holds the placeholder "YOUR_ORG"`},
+		"https://[fe80::1%25eth0]/b":                {4: https},
 	} {
-		for name, purpose := range purposes {
+		for i, purpose := range purposes {
 			var problems []string
 			_, faults := check.URL(raw, purpose)
 			for _, f := range faults {
 				problems = append(problems, f.Problem)
 				assert.NotEmpty(t, f.Remedy)
 			}
-			assert.Equal(t, want[name], problems, "%s: %s", name, raw)
+			assert.Equal(t, strings.ReplaceAll(want[i], "$", strconv.Quote(raw)), strings.Join(problems, "; "), "%d: %s", i, raw)
 		}
 	}
 }

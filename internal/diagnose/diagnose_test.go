@@ -34,6 +34,7 @@ func TestDiagnosisFindsWhatWouldMatch(t *testing.T) {
 	require.NoError(t, err)
 	hexKey, base64Key := hex.EncodeToString([]byte("secret bytes")), base64.StdEncoding.EncodeToString([]byte("secret bytes"))
 	tidy := indented(t, plain, "  ")
+	spaced := strings.NewReplacer(`":`, `": `, `,"`, `, "`).Replace(plain)
 	reordered := `{"event_type":"start_conversation","head_id":"3f2b","n":1.50,"public_org_id":"Café <&> a/b","timestamp":"2026-08-31 06:56:30"}`
 	for _, row := range []struct {
 		name            string
@@ -65,7 +66,7 @@ func TestDiagnosisFindsWhatWouldMatch(t *testing.T) {
 		{"compact, was indented by 2", plain, heads.Sign(tidy, testKeyA), []string{testKeyA}, []string{"indented by 2"}},
 		{"compact, was indented by 4", plain, heads.Sign(indented(t, plain, "    "), testKeyA), []string{testKeyA}, []string{"indented by 4"}},
 		{"compact, was indented by tabs", plain, heads.Sign(indented(t, plain, "\t"), testKeyA), []string{testKeyA}, []string{"indented by tabs"}},
-		{"compact, was spaced", plain, heads.Sign([]byte(spacedSample), testKeyA), []string{testKeyA}, []string{"with a space after each comma and colon"}},
+		{"compact, was spaced", plain, heads.Sign([]byte(spaced), testKeyA), []string{testKeyA}, []string{"with a space after each comma and colon"}},
 		{"unescaped, was ASCII", plain, heads.Sign([]byte(sent), testKeyA), []string{testKeyA}, []string{"beyond ASCII escaped"}},
 		{"escaped, was plain", sent, heads.Sign([]byte(plain), testKeyA), []string{testKeyA}, []string{"without needless escapes"}},
 		{"unescaped, was escaped for HTML", plain, heads.Sign([]byte(strings.NewReplacer("<", `\u003c`, "&", `\u0026`, ">", `\u003e`).Replace(plain)), testKeyA), []string{testKeyA}, []string{"<, > and & escaped"}},
@@ -98,8 +99,6 @@ func TestDiagnosisFindsWhatWouldMatch(t *testing.T) {
 		})
 	}
 }
-
-const spacedSample = `{"timestamp": "2026-08-31 06:56:30", "head_id": "3f2b", "n": 1.50, "public_org_id": "Café <&> a/b", "event_type": "start_conversation"}`
 
 func TestDiagnosisAcceptsAnyInput(t *testing.T) {
 	for _, body := range []string{"", "{", `"`, `"\`, `{"a":"\`, `{}`, `[]`, `[[],{}]`, `"\ud800"`, "\xff", `{"a":{"b":[1,2,{"c":null}]}}`, `"🙂"`} {

@@ -1,7 +1,6 @@
 package mask_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -48,14 +47,14 @@ func TestEverySecretIsFound(t *testing.T) {
 				}
 			}
 		}
-		var left strings.Builder
+		left := ""
 		for i := range text {
 			if !covered[i] {
-				left.WriteByte(text[i])
+				left += text[i : i+1]
 			}
 		}
 		shown := mask.Secrets(text, secrets...)
-		require.Equal(t, left.String(), strings.ReplaceAll(shown, mask.Redacted, ""), "%s in %s", secrets, text)
+		require.Equal(t, left, strings.ReplaceAll(shown, mask.Redacted, ""), "%s in %s", secrets, text)
 	}
 }
 
@@ -70,11 +69,11 @@ var hostile = map[string]func(n int) string{
 		return `[` + strings.Join(keys, ",") + `]`
 	},
 	"keys that begin alike": func(n int) string {
-		var keys []string
+		keys := `""`
 		for i := range 20 {
-			keys = append(keys, `"`+strings.Repeat("a", n*10+i)+`"`)
+			keys += `,"` + strings.Repeat("a", n*10+i) + `"`
 		}
-		return `{"tokens":[` + strings.Join(keys, ",") + `],"text":"` + strings.Repeat("a", n*500) + `%"}`
+		return `{"tokens":[` + keys + `],"text":"` + strings.Repeat("a", n*500) + `%"}`
 	},
 	"lists in lists": func(n int) string {
 		depth := n * 10
@@ -96,9 +95,9 @@ func TestMaskingIsLinear(t *testing.T) {
 			}
 			fastest := slices.Repeat([]time.Duration{time.Hour}, len(sizes))
 			linear := func() bool {
-				allowed := float64(max(fastest[0], time.Millisecond)) // a short time says little
+				allowed := max(fastest[0], time.Millisecond) // a short time says little
 				for _, took := range fastest {
-					if float64(took) > allowed {
+					if took > allowed {
 						return false
 					}
 					allowed *= 3
@@ -120,20 +119,5 @@ func TestMaskingIsLinear(t *testing.T) {
 func TestDocumentThatIsNotJSONIsReadToItsEnd(t *testing.T) {
 	for _, text := range []string{"", " ", "]", "}}", `{"a"`, `{"a":`, `{"a":"b`, `"`, `[,,]`, `{"key" "secret"}`, "\xff", `{"a":"\`} {
 		assert.NotPanics(t, func() { mask.JSON([]byte(text), mask.SecretsOf([]byte(text))...) }, text)
-	}
-}
-
-func BenchmarkMasking(b *testing.B) {
-	var keys []string
-	for i := range 1600 {
-		keys = append(keys, fmt.Sprintf(`{"apiKey":"secret-%08d-of-many","text":"%s"}`, i, strings.Repeat("words of 100% ", 18)))
-	}
-	doc := json.RawMessage(`[` + strings.Join(keys, ",") + `]`)
-	require.Len(b, mask.SecretsOf(doc), 1600)
-	b.SetBytes(int64(len(doc)))
-	for b.Loop() {
-		if !bytes.Contains(mask.JSON(doc, mask.SecretsOf(doc)...), []byte(mask.Redacted)) {
-			b.Fatal("nothing is masked")
-		}
 	}
 }

@@ -26,8 +26,5 @@ func TestTryReturnsAPanicWithItsStack(t *testing.T) {
 		assert.Contains(t, string(p.Stack), "panics_test.go", name)
 		assert.ErrorContains(t, err, "heads: panic: ", name)
 	}
-}
-
-func TestTryReturnsAPanicOfNil(t *testing.T) {
 	assert.Error(t, panics.Try(func() error { panic(nil) })) //nolint:govet // the value is the point
 }

@@ -18,27 +18,22 @@ type meeting struct {
 
 func TestTimeWithoutAZoneIsInTheToolLocation(t *testing.T) {
 	newYork := time.FixedZone("New York", -4*60*60)
-	for _, row := range []struct {
-		name, text string
-		want       time.Time
-	}{
-		{"with a T", "2026-08-31T14:30:15", time.Date(2026, 8, 31, 14, 30, 15, 0, newYork)},
-		{"with a space", "2026-08-31 14:30:15", time.Date(2026, 8, 31, 14, 30, 15, 0, newYork)},
-		{"with a fraction", "2026-08-31T14:30:15.5", time.Date(2026, 8, 31, 14, 30, 15, 5e8, newYork)},
-		{"without seconds", "2026-08-31T14:30", time.Date(2026, 8, 31, 14, 30, 0, 0, newYork)},
-		{"with a space and without seconds", " 2026-08-31 14:30 ", time.Date(2026, 8, 31, 14, 30, 0, 0, newYork)},
-		{"date", "2026-08-31", time.Date(2026, 8, 31, 0, 0, 0, 0, newYork)},
-		{"with a zone of its own", "2026-08-31T14:30:00+02:00", time.Date(2026, 8, 31, 12, 30, 0, 0, time.UTC)},
-		{"in UTC", "2026-08-31 14:30Z", time.Date(2026, 8, 31, 14, 30, 0, 0, time.UTC)},
+	for text, want := range map[string]time.Time{
+		"2026-08-31T14:30:15":       time.Date(2026, 8, 31, 14, 30, 15, 0, newYork),
+		"2026-08-31 14:30:15":       time.Date(2026, 8, 31, 14, 30, 15, 0, newYork),
+		"2026-08-31T14:30:15.5":     time.Date(2026, 8, 31, 14, 30, 15, 5e8, newYork),
+		"2026-08-31T14:30":          time.Date(2026, 8, 31, 14, 30, 0, 0, newYork),
+		" 2026-08-31 14:30 ":        time.Date(2026, 8, 31, 14, 30, 0, 0, newYork),
+		"2026-08-31":                time.Date(2026, 8, 31, 0, 0, 0, 0, newYork),
+		"2026-08-31T14:30:00+02:00": time.Date(2026, 8, 31, 12, 30, 0, 0, time.UTC),
+		"2026-08-31 14:30Z":         time.Date(2026, 8, 31, 14, 30, 0, 0, time.UTC),
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			got, reply := callIn[meeting](t, newYork, `{"at":"`+row.text+`","stamp":"`+row.text+`","inner":{"at":"`+row.text+`"}}`)
-			require.Equal(t, done, reply)
-			assert.True(t, row.want.Equal(got.At), got.At)
-			assert.True(t, row.want.Equal(got.Stamp.Time), got.Stamp.Time)
-			assert.Equal(t, row.text, got.Stamp.Text)
-			assert.True(t, row.want.Equal(got.Inner.At), got.Inner.At)
-		})
+		got, reply := callIn[meeting](t, newYork, `{"at":"`+text+`","stamp":"`+text+`","inner":{"at":"`+text+`"}}`)
+		require.Equal(t, done, reply)
+		assert.Equal(t, text, got.Stamp.Text)
+		for _, at := range []time.Time{got.At, got.Stamp.Time, got.Inner.At} {
+			assert.True(t, want.Equal(at), "%s: %v", text, at)
+		}
 	}
 }
 
@@ -63,25 +58,13 @@ func TestDurationIsRegisteredAsAString(t *testing.T) {
 }
 
 func TestDurationsAreReadLeniently(t *testing.T) {
-	for _, row := range []namedTest{
-		reads("minutes", `"30m"`, 30*time.Minute),
-		reads("seconds", `"90s"`, 90*time.Second),
-		reads("several units", `" 1h 30m "`, 90*time.Minute),
-		reads("fraction of a unit", `"1.5h"`, 90*time.Minute),
-		reads("negative", `"-5m"`, -5*time.Minute),
-		reads("ISO minutes", `"PT30M"`, 30*time.Minute),
-		reads("ISO in lower case", `"pt30m"`, 30*time.Minute),
-		reads("ISO days", `"P2D"`, 48*time.Hour),
-		reads("ISO weeks", `"P1W"`, 168*time.Hour),
-		reads("ISO with every unit", `"P1W2DT3H4M5.25S"`, 9*24*time.Hour+3*time.Hour+4*time.Minute+5250*time.Millisecond),
-		reads("number of seconds", `90`, 90*time.Second),
-		reads("number of seconds in a string", `"90"`, 90*time.Second),
-		reads("fraction of a second", `0.1`, 100*time.Millisecond),
-		reads("zero", `0`, time.Duration(0)),
-		reads("in a list", `["90s",60]`, []time.Duration{90 * time.Second, time.Minute}),
-	} {
-		t.Run(row.name, row.run)
-	}
+	const every = 9*24*time.Hour + 3*time.Hour + 4*time.Minute + 5250*time.Millisecond
+	read(t, map[string]time.Duration{
+		`"30m"`: 30 * time.Minute, `"90s"`: 90 * time.Second, `" 1h 30m "`: 90 * time.Minute, `"1.5h"`: 90 * time.Minute, `"-5m"`: -5 * time.Minute,
+		`"PT30M"`: 30 * time.Minute, `"pt30m"`: 30 * time.Minute, `"P2D"`: 48 * time.Hour, `"P1W"`: 168 * time.Hour, `"P1W2DT3H4M5.25S"`: every,
+		`90`: 90 * time.Second, `"90"`: 90 * time.Second, `0.1`: 100 * time.Millisecond, `0`: 0,
+	})
+	read(t, map[string][]time.Duration{`["90s",60]`: {90 * time.Second, time.Minute}})
 }
 
 func TestDurationsThatCanBeMeantInTwoWaysAreRefused(t *testing.T) {

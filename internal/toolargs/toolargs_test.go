@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,10 +43,6 @@ type (
 	pointerArg[T any] struct {
 		V *T `json:"v" jsonschema:"A value"`
 	}
-	namedTest struct {
-		name string
-		run  func(*testing.T)
-	}
 )
 
 func (s stamp) MarshalJSON() ([]byte, error) { return json.Marshal(s.Text) }
@@ -60,21 +57,16 @@ func (l *letter) UnmarshalText(text []byte) error {
 
 func (c *choice) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &c.Chosen) }
 
+var grades = []string{`""`, `"low"`, `"high"`}
+
 func (g *grade) UnmarshalJSON(data []byte) error {
-	switch string(data) {
-	case `"low"`:
-		*g = 1
-	case `"high"`:
-		*g = 2
-	default:
+	if *g = grade(slices.Index(grades, string(data))); *g < 1 {
 		return errors.New("no grade")
 	}
 	return nil
 }
 
-func (g grade) MarshalJSON() ([]byte, error) {
-	return []byte([]string{`""`, `"low"`, `"high"`}[g]), nil
-}
+func (g grade) MarshalJSON() ([]byte, error) { return []byte(grades[g]), nil }
 
 // done is the reply of a function that was called.
 const done = "done"
@@ -89,7 +81,6 @@ func fieldsOf[In any](t testing.TB, location *time.Location) toolargs.Fields {
 // callWith returns the arguments that the function of a tool receives, and the reply:
 // done, or the faults, after which the function is not called.
 func callWith[In any](t testing.TB, body string) (in In, reply string) {
-	t.Helper()
 	return callIn[In](t, nil, body)
 }
 
@@ -104,212 +95,143 @@ func callIn[In any](t testing.TB, location *time.Location, body string) (in In, 
 	return read, done
 }
 
+// receives asserts what the function of a tool receives.
+func receives[In any](t *testing.T, want In, body string) {
+	t.Helper()
+	got, reply := callWith[In](t, body)
+	require.Equal(t, done, reply, body)
+	assert.Equal(t, want, got, body)
+}
+
+// refuses asserts that a tool's function is not called.
+func refuses[In any](t *testing.T, reply, body string) {
+	t.Helper()
+	got, said := callWith[In](t, body)
+	assert.Equal(t, reply, said, body)
+	assert.Zero(t, got, body)
+}
+
+const missing = "v is missing; ask the user for it"
+
 // roundTrip sends value through a tool, as a required argument and as each
 // kind of optional one.
-func roundTrip[T any](name, wireType string, value T) namedTest {
-	return namedTest{name, func(t *testing.T) {
+func roundTrip[T any](wireType string, value T) func(*testing.T) {
+	return func(t *testing.T) {
 		encoded, err := json.Marshal(value)
 		require.NoError(t, err)
+		field := fieldsOf[requiredArg[T]](t, nil).List()[0]
+		assert.Equal(t, []string{"v", wireType, "A value"}, []string{field.Name, field.WireType(), field.Description})
 		body := `{"v":` + string(encoded) + `,"session_metadata":{"session_id":"s-1"}}`
-
-		t.Run("required", func(t *testing.T) {
-			field := fieldsOf[requiredArg[T]](t, nil).List()[0]
-			assert.Equal(t, []string{"v", wireType, "A value"}, []string{field.Name, field.WireType(), field.Description})
-			got, reply := callWith[requiredArg[T]](t, body)
-			require.Equal(t, done, reply)
-			assert.Equal(t, value, got.V)
-			for _, without := range []string{`{}`, `{"v":null}`} {
-				_, reply := callWith[requiredArg[T]](t, without)
-				assert.Equal(t, "v is missing; ask the user for it", reply)
-			}
-		})
-		t.Run("optional", func(t *testing.T) {
-			got, reply := callWith[optionalArg[T]](t, body)
-			require.Equal(t, done, reply)
-			assert.Equal(t, value, got.V)
-			for _, without := range []string{`{}`, `{"v":null}`} {
-				got, reply := callWith[optionalArg[T]](t, without)
-				require.Equal(t, done, reply)
-				assert.Zero(t, got.V)
-			}
-		})
-		t.Run("pointer", func(t *testing.T) {
-			got, reply := callWith[pointerArg[T]](t, body)
-			require.Equal(t, done, reply)
-			require.NotNil(t, got.V)
-			assert.Equal(t, value, *got.V)
-			for _, without := range []string{`{}`, `{"v":null}`} {
-				got, reply := callWith[pointerArg[T]](t, without)
-				require.Equal(t, done, reply)
-				assert.Nil(t, got.V)
-			}
-		})
-	}}
+		receives(t, requiredArg[T]{value}, body)
+		receives(t, optionalArg[T]{value}, body)
+		receives(t, pointerArg[T]{&value}, body)
+		for _, without := range []string{`{}`, `{"v":null}`} {
+			refuses[requiredArg[T]](t, missing, without)
+			receives(t, optionalArg[T]{}, without)
+			receives(t, pointerArg[T]{}, without)
+		}
+	}
 }
 
 func TestEveryKindMakesTheRoundTrip(t *testing.T) {
 	seven := 7
 	moment := time.Date(2026, 8, 31, 6, 56, 30, 5e8, time.UTC)
-	for _, row := range []namedTest{
-		roundTrip("string", "string", "Zażółć \"gęślą\"\n🌦️"),
-		roundTrip("empty string", "string", ""),
-		roundTrip("named string", "string", color("red")),
-		roundTrip("bool", "boolean", true),
-		roundTrip("int", "integer", -7),
-		roundTrip("int8", "integer", int8(math.MinInt8)),
-		roundTrip("int16", "integer", int16(math.MaxInt16)),
-		roundTrip("int32", "integer", int32(math.MinInt32)),
-		roundTrip("int64", "integer", int64(math.MinInt64)),
-		roundTrip("uint", "integer", uint(7)),
-		roundTrip("uint8", "integer", uint8(math.MaxUint8)),
-		roundTrip("uint16", "integer", uint16(math.MaxUint16)),
-		roundTrip("uint32", "integer", uint32(math.MaxUint32)),
-		roundTrip("uint64", "integer", uint64(math.MaxUint64)),
-		roundTrip("float32", "number", float32(0.1)),
-		roundTrip("float64", "number", 1e-300),
-		roundTrip("time", "string", moment),
-		roundTrip("time with its text", "string", stamp{Time: moment, Text: "2026-08-31 06:56:30.5Z"}),
-		roundTrip("text of a form", "string", netip.MustParseAddr("203.0.113.7")),
-		roundTrip("JSON of a form", "integer", grade(2)),
-		roundTrip("bytes", "string", []byte{0, 1, 254, 255}),
-		roundTrip("raw object", "object", json.RawMessage(`{"a":[1,2.50,null]}`)),
-		roundTrip("raw number", "object", json.RawMessage(`1.50`)),
-		roundTrip("list", "array", []string{"a", ""}),
-		roundTrip("empty list", "array", []string{}),
-		roundTrip("list of lists", "array", [][]int{{1, 2}, {}}),
-		roundTrip("list of pointers", "array", []*int{&seven, nil}),
-		roundTrip("list of raw values", "array", []json.RawMessage{json.RawMessage(`null`), json.RawMessage(`"a"`)}),
-		roundTrip("array", "array", [2]float64{1.5, -2}),
-		roundTrip("map", "object", map[color]int{"red": 1, "": 2}),
-		roundTrip("empty map", "object", map[string]bool{}),
-		roundTrip("map of lists", "object", map[string][]bool{"a": {true, false}}),
-		roundTrip("struct", "object", address{Street: "Main", Number: &seven, Lines: []string{"2nd floor"}}),
-		roundTrip("list of structs", "array", []address{{Street: "Main"}, {Street: "High", Number: &seven}}),
+	for _, run := range []func(*testing.T){
+		roundTrip("string", "Zażółć \"gęślą\"\n🌦️"), roundTrip("string", ""), roundTrip("string", color("red")), roundTrip("boolean", true),
+		roundTrip("integer", -7), roundTrip("integer", int8(math.MinInt8)), roundTrip("integer", int16(math.MaxInt16)),
+		roundTrip("integer", int32(math.MinInt32)), roundTrip("integer", int64(math.MinInt64)), roundTrip("integer", uint(7)),
+		roundTrip("integer", uint8(math.MaxUint8)), roundTrip("integer", uint16(math.MaxUint16)),
+		roundTrip("integer", uint32(math.MaxUint32)), roundTrip("integer", uint64(math.MaxUint64)),
+		roundTrip("number", float32(0.1)), roundTrip("number", 1e-300),
+		roundTrip("string", moment), roundTrip("string", stamp{Time: moment, Text: "2026-08-31 06:56:30.5Z"}),
+		roundTrip("string", netip.MustParseAddr("203.0.113.7")), roundTrip("integer", grade(2)), roundTrip("string", []byte{0, 1, 254, 255}),
+		roundTrip("object", json.RawMessage(`{"a":[1,2.50,null]}`)), roundTrip("object", json.RawMessage(`1.50`)),
+		roundTrip("array", []string{"a", ""}), roundTrip("array", []string{}), roundTrip("array", [][]int{{1, 2}, {}}),
+		roundTrip("array", []*int{&seven, nil}), roundTrip("array", []json.RawMessage{json.RawMessage(`null`), json.RawMessage(`"a"`)}),
+		roundTrip("array", [2]float64{1.5, -2}), roundTrip("object", map[color]int{"red": 1, "": 2}), roundTrip("object", map[string]bool{}),
+		roundTrip("object", map[string][]bool{"a": {true, false}}),
+		roundTrip("object", address{Street: "Main", Number: &seven, Lines: []string{"2nd floor"}}),
+		roundTrip("array", []address{{Street: "Main"}, {Street: "High", Number: &seven}}),
 	} {
-		t.Run(row.name, row.run)
+		run(t)
 	}
 }
 
-// reads checks that raw is read as value.
-func reads[T any](name, raw string, value T) namedTest {
-	return namedTest{name, func(t *testing.T) {
-		got, reply := callWith[requiredArg[T]](t, `{"v": `+raw+` }`)
-		require.Equal(t, done, reply)
-		assert.Equal(t, value, got.V)
-	}}
+// read asserts what each value is read as.
+func read[T any](t *testing.T, values map[string]T) {
+	t.Helper()
+	for raw, want := range values {
+		receives(t, requiredArg[T]{want}, `{"v": `+raw+` }`)
+	}
 }
 
 func TestArgumentsAreReadLeniently(t *testing.T) {
 	noon := time.Date(2026, 8, 31, 12, 0, 0, 0, time.UTC)
-	for _, row := range []namedTest{
-		reads("integer in a string", `"5"`, 5),
-		reads("negative integer in a string", `"-5"`, -5),
-		reads("integer with a plus", `"+5"`, 5),
-		reads("integer with spaces", `" 5 "`, 5),
-		reads("integer with zeros in front", `"007"`, 7),
-		reads("integer with a point", `5.0`, 5),
-		reads("integer with a point in a string", `"5.00"`, 5),
-		reads("integer with an exponent", `5e2`, 500),
-		reads("integer with a point and an exponent", `1.5E+1`, 15),
-		reads("integer with a negative exponent", `1500e-2`, 15),
-		reads("zero with a negative exponent", `0e-5`, 0),
-		reads("minus zero", `-0`, 0),
-		reads("unsigned minus zero", `-0.0`, uint8(0)),
-		reads("unsigned in a string", `"255"`, uint8(255)),
-		reads("integer that no float holds", `"9007199254740993.0"`, int64(9007199254740993)),
-		reads("highest unsigned with a point", `18446744073709551615.0`, uint64(math.MaxUint64)),
-		reads("lowest integer in a string", `"-9223372036854775808"`, int64(math.MinInt64)),
-		reads("number in a string", `"5.5"`, 5.5),
-		reads("number with an exponent in a string", `"-1.5e-3"`, -0.0015),
-		reads("integer for a number", `5`, 5.0),
-		reads("number without a zero in front", `".5"`, 0.5),
-		reads("true in a string", `"true"`, true),
-		reads("True in a string", `" True "`, true),
-		reads("yes", `"Yes"`, true),
-		reads("one", `1`, true),
-		reads("one in a string", `"1"`, true),
-		reads("false in a string", `"FALSE"`, false),
-		reads("no", `"no"`, false),
-		reads("zero", `0`, false),
-		reads("number for a string", `12.50`, "12.50"),
-		reads("boolean for a string", `true`, "true"),
-		reads("number for a named string", `7`, color("7")),
-		reads("number for a text of a form", `7`, letter('7')),
-		reads("bytes that are not bytes in JSON", `["a","b"]`, []letter{'a', 'b'}),
-		reads("struct with its own JSON", `"first"`, choice{"first"}),
-		reads("string for a list", `"a"`, []string{"a"}),
-		reads("number for a list of strings", `5`, []string{"5"}),
-		reads("number in a string for a list", `"5"`, []int{5}),
-		reads("object for a list", `{"street":"Main"}`, []address{{Street: "Main"}}),
-		reads("list for a list of lists", `[1,"2"]`, [][]int{{1}, {2}}),
-		reads("value for an array of one", `5`, [1]int{5}),
-		reads("list in a string", `" [\"a\",\"b\"]"`, []string{"a", "b"}),
-		reads("empty list in a string", `"[]"`, []string{}),
-		reads("array in a string", `"[1,\"2\"]"`, [2]int{1, 2}),
-		reads("text that is no list", `"[a]"`, []string{"[a]"}),
-		reads("a list's item that is one itself", `["[1]"]`, []string{"[1]"}),
-		reads("object in a string for a list", `"{\"street\":5}"`, []address{{Street: "5"}}),
-		reads("map in a string", `"{\"a\":\"yes\"}"`, map[string]bool{"a": true}),
-		reads("strings in a list of numbers", `["1",2,"3.0"]`, []int{1, 2, 3}),
-		reads("strings in a map of booleans", `{"a":"yes","b":0}`, map[string]bool{"a": true, "b": false}),
-		reads("strings in an object", `{"street":5}`, address{Street: "5"}),
-		reads("RFC 3339", `"2026-08-31T14:00:00+02:00"`, stamp{Time: noon.In(time.FixedZone("", 7200)), Text: "2026-08-31T14:00:00+02:00"}),
-		reads("time with a space", `"2026-08-31 12:00:00Z"`, noon),
-		reads("time without seconds", `"2026-08-31T12:00Z"`, noon),
-		reads("time with a space and without seconds", `" 2026-08-31 12:00Z "`, noon),
-		reads("date", `"2026-08-31"`, noon.Add(-12*time.Hour)),
-		reads("escapes", `"caf\u00e9 \ud83c\udf26"`, "café 🌦"),
-		reads("spaces inside", "{ \"street\" : \"Main\" ,\n \"lines\" : [ \"a\" , \"b\" ] }", address{Street: "Main", Lines: []string{"a", "b"}}),
-	} {
-		t.Run(row.name, row.run)
-	}
+	read(t, map[string]int{`"5"`: 5, `"-5"`: -5, `"+5"`: 5, `" 5 "`: 5, `"007"`: 7, `5.0`: 5, `"5.00"`: 5, `5e2`: 500, `1.5E+1`: 15, `1500e-2`: 15, `0e-5`: 0, `-0`: 0})
+	read(t, map[string]uint8{`-0.0`: 0, `"255"`: 255})
+	read(t, map[string]int64{`9007199254740993.0`: 9007199254740993, `"-9223372036854775808"`: math.MinInt64}) // which no float holds
+	read(t, map[string]uint64{`18446744073709551615.0`: math.MaxUint64})
+	read(t, map[string]float64{`"5.5"`: 5.5, `"-1.5e-3"`: -0.0015, `5`: 5, `".5"`: 0.5})
+	read(t, map[string]bool{`"true"`: true, `" True "`: true, `"Yes"`: true, `1`: true, `"1"`: true, `"FALSE"`: false, `"no"`: false, `0`: false})
+	read(t, map[string]string{`12.50`: "12.50", `true`: "true", `"caf\u00e9 \ud83c\udf26"`: "café 🌦"})
+	read(t, map[string]color{`7`: "7"})
+	read(t, map[string]letter{`7`: '7'})
+	read(t, map[string][]letter{`["a","b"]`: {'a', 'b'}})
+	read(t, map[string]choice{`"first"`: {"first"}})
+	read(t, map[string][]string{`"a"`: {"a"}, `5`: {"5"}, `" [\"a\",\"b\"]"`: {"a", "b"}, `"[]"`: {}, `"[a]"`: {"[a]"}, `["[1]"]`: {"[1]"}})
+	read(t, map[string][]int{`"5"`: {5}, `["1",2,"3.0"]`: {1, 2, 3}})
+	read(t, map[string][][]int{`[1,"2"]`: {{1}, {2}}})
+	read(t, map[string][1]int{`5`: {5}})
+	read(t, map[string][2]int{`"[1,\"2\"]"`: {1, 2}})
+	read(t, map[string][]address{`{"street":"Main"}`: {{Street: "Main"}}, `"{\"street\":5}"`: {{Street: "5"}}})
+	read(t, map[string]map[string]bool{`"{\"a\":\"yes\"}"`: {"a": true}, `{"a":"yes","b":0}`: {"a": true, "b": false}})
+	read(t, map[string]address{`{"street":5}`: {Street: "5"}, "{ \"street\" : \"Main\" ,\n \"lines\" : [ \"a\" , \"b\" ] }": {Street: "Main", Lines: []string{"a", "b"}}})
+	read(t, map[string]stamp{`"2026-08-31T14:00:00+02:00"`: {Time: noon.In(time.FixedZone("", 7200)), Text: "2026-08-31T14:00:00+02:00"}})
+	read(t, map[string]time.Time{`"2026-08-31 12:00:00Z"`: noon, `"2026-08-31T12:00Z"`: noon, `" 2026-08-31 12:00Z "`: noon, `"2026-08-31"`: noon.Add(-12 * time.Hour)})
 }
 
 func TestBlankStringLeavesOutWhatIsNotText(t *testing.T) {
-	for _, row := range []namedTest{
-		blank("integer", 0), blank("number", 0.0), blank("boolean", false), blank("time", time.Time{}),
-		blank("duration", time.Duration(0)), blank("time with its text", stamp{}), blank("text of a form", netip.Addr{}),
-		blank("list", []string(nil)), blank("map", map[string]int(nil)), blank("object", address{}),
+	for _, run := range []func(*testing.T){
+		blank[int], blank[float64], blank[bool], blank[time.Time], blank[time.Duration], blank[stamp], blank[netip.Addr], blank[[]string], blank[map[string]int], blank[address],
 	} {
-		t.Run(row.name, row.run)
+		run(t)
 	}
-	t.Run("but not text", func(t *testing.T) {
-		got, reply := callWith[pointerArg[string]](t, `{"v":" "}`)
-		require.Equal(t, done, reply)
-		require.NotNil(t, got.V)
-		assert.Equal(t, " ", *got.V)
-	})
+	space := " "
+	receives(t, pointerArg[string]{&space}, `{"v":" "}`)
 }
 
-func blank[T any](name string, zero T) namedTest {
-	return namedTest{name, func(t *testing.T) {
-		_, reply := callWith[requiredArg[T]](t, `{"v":" "}`)
-		assert.Equal(t, "v is missing; ask the user for it", reply)
-		for _, body := range []string{`{"v":""}`, `{"v":"\n\t"}`, `{"v":"\u0020"}`} {
-			got, reply := callWith[optionalArg[T]](t, body)
-			assert.Equal(t, done, reply, body)
-			assert.Equal(t, zero, got.V, body)
-		}
-	}}
+func blank[T any](t *testing.T) {
+	refuses[requiredArg[T]](t, missing, `{"v":" "}`)
+	for _, body := range []string{`{"v":""}`, `{"v":"\n\t"}`, `{"v":"\u0020"}`} {
+		receives(t, optionalArg[T]{}, body)
+	}
 }
 
-// refusal is one line of the golden table.
-type refusal struct{ name, message string }
-
-func refuses[In any](t *testing.T, name, body string) refusal {
-	t.Helper()
-	got, reply := callWith[In](t, body)
-	require.Zero(t, got, "the function is not called: %s", name)
-	return refusal{name, strings.ReplaceAll(reply, "\n", " ")} // the handler writes one line
+// refusals is the golden table, a line "name: message" for each row.
+type refusals struct {
+	*testing.T
+	lines strings.Builder
 }
 
-func refusesValue[T any](t *testing.T, name, raw string) refusal {
-	t.Helper()
-	return refuses[requiredArg[T]](t, name, `{"v":`+raw+`}`)
+// refused adds the reply to each body, which comes after its name.
+func refused[In any](r *refusals, rows ...string) {
+	r.Helper()
+	for i := 0; i < len(rows); i += 2 {
+		got, reply := callWith[In](r, rows[i+1])
+		require.Zero(r, got, "the function is not called: %s", rows[i])
+		r.lines.WriteString(rows[i] + ": " + strings.ReplaceAll(reply, "\n", " ") + "\n") // the handler writes one line
+	}
 }
 
-// TestModelIsToldWhatIsWrong compares with testdata/refusals.txt, a line
-// "name: message" for each row.
+func refusedValue[T any](r *refusals, rows ...string) {
+	r.Helper()
+	for i := 1; i < len(rows); i += 2 {
+		rows[i] = `{"v":` + rows[i] + `}`
+	}
+	refused[requiredArg[T]](r, rows...)
+}
+
+// TestModelIsToldWhatIsWrong compares with testdata/refusals.txt.
 func TestModelIsToldWhatIsWrong(t *testing.T) {
 	type trip struct {
 		From  string  `json:"from" jsonschema:"From"`
@@ -317,95 +239,48 @@ func TestModelIsToldWhatIsWrong(t *testing.T) {
 		Days  int     `json:"days" jsonschema:"Days"`
 		Price float64 `json:"price,omitempty" jsonschema:"Price"`
 	}
-	long := `"` + strings.Repeat("long ", 100) + `"`
-	var lines []string
-	for _, row := range []refusal{
-		refuses[trip](t, "one missing", `{"from":"Oslo","to":"Rome"}`),
-		refuses[trip](t, "two missing", `{"from":"Oslo"}`),
-		refuses[trip](t, "three missing", `{}`),
-		refuses[trip](t, "missing and wrong", `{"from":"Oslo","days":"many","price":"high"}`),
-		refuses[trip](t, "wrong optional", `{"from":"Oslo","to":"Rome","days":1,"price":"high"}`),
-		refusesValue[string](t, "object for text", `{"a":1}`),
-		refusesValue[string](t, "list for text", `["a"]`),
-		refusesValue[bool](t, "word for boolean", `"maybe"`),
-		refusesValue[bool](t, "number for boolean", `2`),
-		refusesValue[bool](t, "list for boolean", `[true]`),
-		refusesValue[int](t, "word for integer", `"many"`),
-		refusesValue[int](t, "fraction for integer", `5.5`),
-		refusesValue[int](t, "fraction by exponent for integer", `5e-1`),
-		refusesValue[int](t, "boolean for integer", `true`),
-		refusesValue[int](t, "object for integer", `{}`),
-		refusesValue[int](t, "list for integer", `[5]`),
-		refusesValue[int](t, "hexadecimal for integer", `"0x10"`),
-		refusesValue[int](t, "separators for integer", `"1,000"`),
-		refusesValue[int](t, "two numbers for integer", `"1-2"`),
-		refusesValue[int](t, "two points for integer", `"1.2.3"`),
-		refusesValue[int](t, "sign alone for integer", `"-"`),
-		refusesValue[int](t, "exponent without end for integer", `1e999999999`),
-		refusesValue[int](t, "exponent without digits for integer", `"5e"`),
-		refusesValue[int](t, "exponent alone for integer", `"e5"`),
-		refusesValue[int8](t, "int8 above", `128`),
-		refusesValue[int8](t, "int8 below", `-129`),
-		refusesValue[int16](t, "int16 above", `"32768"`),
-		refusesValue[int32](t, "int32 below", `-2147483649`),
-		refusesValue[int64](t, "int64 above", `9223372036854775808`),
-		refusesValue[int64](t, "int64 below", `-9223372036854775809`),
-		refusesValue[uint8](t, "uint8 above", `256`),
-		refusesValue[uint8](t, "uint8 below", `-1`),
-		refusesValue[uint16](t, "uint16 above", `65536`),
-		refusesValue[uint32](t, "uint32 above", `5e9`),
-		refusesValue[uint64](t, "uint64 above", `18446744073709551616`),
-		refusesValue[uint](t, "word for unsigned", `"few"`),
-		refusesValue[float64](t, "word for number", `"high"`),
-		refusesValue[float64](t, "infinity for number", `"Inf"`),
-		refusesValue[float64](t, "not a number for number", `"NaN"`),
-		refusesValue[float64](t, "hexadecimal for number", `"0x1p-2"`),
-		refusesValue[float64](t, "two numbers for number", `"1-2"`),
-		refusesValue[float64](t, "list for number", `[1.5]`),
-		refusesValue[float64](t, "float64 above", `1e400`),
-		refusesValue[float32](t, "float32 above", `1e39`),
-		refusesValue[time.Time](t, "word for time", `"tomorrow"`),
-		refusesValue[time.Time](t, "impossible date for time", `"2026-02-30"`),
-		refusesValue[time.Time](t, "number for time", `1756623390`),
-		refusesValue[time.Time](t, "object for time", `{}`),
-		refusesValue[time.Time](t, "no zone for time", `"2026-08-31 12:00"`),
-		refusesValue[stamp](t, "word for time with its text", `"tomorrow"`),
-		refusesValue[stamp](t, "no zone for time with its text", `"2026-08-31T12:00:00.5"`),
-		refusesValue[time.Duration](t, "word for duration", `"soon"`),
-		refusesValue[time.Duration](t, "months for duration", `"P1M"`),
-		refusesValue[time.Duration](t, "list for duration", `[90]`),
-		refusesValue[netip.Addr](t, "word for text of a form", `"localhost"`),
-		refusesValue[netip.Addr](t, "list for text of a form", `["::1"]`),
-		refusesValue[grade](t, "word for JSON of a form", `"middling"`),
-		refusesValue[[]byte](t, "word for bytes", `"not base64!"`),
-		refusesValue[[]byte](t, "number for bytes", `1234`),
-		refusesValue[[]byte](t, "list for bytes", `[1,2]`),
-		refusesValue[[]int](t, "word in a list", `[1,"two",3,"four"]`),
-		refusesValue[[]int](t, "null in a list", `[1,null]`),
-		refusesValue[[]int](t, "word for a list", `"two"`),
-		refusesValue[[][]int](t, "word in a list of lists", `[[1],[2,"three"]]`),
-		refusesValue[[2]int](t, "too few for an array", `[1]`),
-		refusesValue[[2]int](t, "too many for an array", `[1,2,3]`),
-		refusesValue[[2]int](t, "word in an array", `[1,"two"]`),
-		refusesValue[map[string]int](t, "word in a map", `{"h":"x","g":"x","f":"x","e":"x","d":"x","c":"x","b":"two","a":1}`),
-		refusesValue[map[string]int](t, "null in a map", `{"a":null}`),
-		refusesValue[map[string]int](t, "list for a map", `[1]`),
-		refusesValue[map[string]int](t, "word for a map", `"a"`),
-		refusesValue[address](t, "missing in an object", `{"number":5}`),
-		refusesValue[address](t, "wrong in an object", `{"street":"Main","number":"five"}`),
-		refusesValue[address](t, "list for an object", `[]`),
-		refusesValue[address](t, "number for an object", `5`),
-		refusesValue[[]address](t, "missing in a list of objects", `[{"street":"Main"},{}]`),
-		refusesValue[map[string]address](t, "wrong in a map of objects", `{"home":{"street":[]}}`),
-		refusesValue[*int](t, "wrong for a pointer", `"many"`),
-		refusesValue[int](t, "long word", long),
-		refusesValue[int](t, "escapes", `"caf\u00e9\n\"five\""`),
-	} {
-		lines = append(lines, row.name+": "+row.message)
-	}
+	r := &refusals{T: t}
+	refused[trip](r, "one missing", `{"from":"Oslo","to":"Rome"}`, "two missing", `{"from":"Oslo"}`, "three missing", `{}`,
+		"missing and wrong", `{"from":"Oslo","days":"many","price":"high"}`, "wrong optional", `{"from":"Oslo","to":"Rome","days":1,"price":"high"}`)
+	refusedValue[string](r, "object for text", `{"a":1}`, "list for text", `["a"]`)
+	refusedValue[bool](r, "word for boolean", `"maybe"`, "number for boolean", `2`, "list for boolean", `[true]`)
+	refusedValue[int](r, "word for integer", `"many"`, "fraction for integer", `5.5`, "fraction by exponent for integer", `5e-1`,
+		"boolean for integer", `true`, "object for integer", `{}`, "list for integer", `[5]`, "hexadecimal for integer", `"0x10"`,
+		"separators for integer", `"1,000"`, "two numbers for integer", `"1-2"`, "two points for integer", `"1.2.3"`, "sign alone for integer", `"-"`,
+		"exponent without end for integer", `1e999999999`, "exponent without digits for integer", `"5e"`, "exponent alone for integer", `"e5"`)
+	refusedValue[int8](r, "int8 above", `128`, "int8 below", `-129`)
+	refusedValue[int16](r, "int16 above", `"32768"`)
+	refusedValue[int32](r, "int32 below", `-2147483649`)
+	refusedValue[int64](r, "int64 above", `9223372036854775808`, "int64 below", `-9223372036854775809`)
+	refusedValue[uint8](r, "uint8 above", `256`, "uint8 below", `-1`)
+	refusedValue[uint16](r, "uint16 above", `65536`)
+	refusedValue[uint32](r, "uint32 above", `5e9`)
+	refusedValue[uint64](r, "uint64 above", `18446744073709551616`)
+	refusedValue[uint](r, "word for unsigned", `"few"`)
+	refusedValue[float64](r, "word for number", `"high"`, "infinity for number", `"Inf"`, "not a number for number", `"NaN"`,
+		"hexadecimal for number", `"0x1p-2"`, "two numbers for number", `"1-2"`, "list for number", `[1.5]`, "float64 above", `1e400`)
+	refusedValue[float32](r, "float32 above", `1e39`)
+	refusedValue[time.Time](r, "word for time", `"tomorrow"`, "impossible date for time", `"2026-02-30"`, "number for time", `1756623390`,
+		"object for time", `{}`, "no zone for time", `"2026-08-31 12:00"`)
+	refusedValue[stamp](r, "word for time with its text", `"tomorrow"`, "no zone for time with its text", `"2026-08-31T12:00:00.5"`)
+	refusedValue[time.Duration](r, "word for duration", `"soon"`, "months for duration", `"P1M"`, "list for duration", `[90]`)
+	refusedValue[netip.Addr](r, "word for text of a form", `"localhost"`, "list for text of a form", `["::1"]`)
+	refusedValue[grade](r, "word for JSON of a form", `"middling"`)
+	refusedValue[[]byte](r, "word for bytes", `"not base64!"`, "number for bytes", `1234`, "list for bytes", `[1,2]`)
+	refusedValue[[]int](r, "word in a list", `[1,"two",3,"four"]`, "null in a list", `[1,null]`, "word for a list", `"two"`)
+	refusedValue[[][]int](r, "word in a list of lists", `[[1],[2,"three"]]`)
+	refusedValue[[2]int](r, "too few for an array", `[1]`, "too many for an array", `[1,2,3]`, "word in an array", `[1,"two"]`)
+	refusedValue[map[string]int](r, "word in a map", `{"h":"x","g":"x","f":"x","e":"x","d":"x","c":"x","b":"two","a":1}`, "null in a map", `{"a":null}`,
+		"list for a map", `[1]`, "word for a map", `"a"`)
+	refusedValue[address](r, "missing in an object", `{"number":5}`, "wrong in an object", `{"street":"Main","number":"five"}`, "list for an object", `[]`,
+		"number for an object", `5`)
+	refusedValue[[]address](r, "missing in a list of objects", `[{"street":"Main"},{}]`)
+	refusedValue[map[string]address](r, "wrong in a map of objects", `{"home":{"street":[]}}`)
+	refusedValue[*int](r, "wrong for a pointer", `"many"`)
+	refusedValue[int](r, "long word", `"`+strings.Repeat("long ", 100)+`"`, "escapes", `"caf\u00e9\n\"five\""`)
 	want, err := os.ReadFile("testdata/refusals.txt")
 	require.NoError(t, err)
-	assert.Equal(t, string(want), strings.Join(lines, "\n")+"\n")
+	assert.Equal(t, string(want), r.lines.String())
 }
 
 // The memory for a list of large items grows with its valid items, not with the

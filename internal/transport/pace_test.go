@@ -1,9 +1,7 @@
 package transport
 
 import (
-	"net/http"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,37 +83,4 @@ func mostInASecond(times []time.Time) (most int) {
 		most = max(most, i-first+1)
 	}
 	return most
-}
-
-func TestAttemptsOfManyCallsKeepTheRateLimitAfterRetryAfter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const perSecond, burst, calls = 100, 20, 300
-		var mu sync.Mutex
-		var times []time.Time
-		client := newTestClient(func(r *http.Request) (*http.Response, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			times = append(times, time.Now())
-			if len(times) == 50 {
-				return answer(r, 429, "Retry-After: 1"), nil
-			}
-			return answer(r, 200), nil
-		}, func(c *Config) {
-			c.Limiter = rate.NewLimiter(perSecond, burst)
-			c.Retry = RetryPolicy{MaxRetries: 1, MaxWait: 10 * time.Second}
-		})
-		var done sync.WaitGroup
-		for range calls {
-			done.Go(func() {
-				call, err := client.Do(t.Context(), getThing, Request{Param: "7"})
-				if assert.NoError(t, err) {
-					assert.Equal(t, 200, call.Status)
-					call.Release()
-				}
-			})
-		}
-		done.Wait()
-		require.Len(t, times, calls+1, "the one that was answered 429 is sent again")
-		assert.LessOrEqual(t, mostInASecond(times), perSecond+burst)
-	})
 }

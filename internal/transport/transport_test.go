@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 var (
 	getThing    = NewOperation("Things.Get", http.MethodGet, "/thing/{id}/part")
 	createThing = NewOperation("Things.Create", http.MethodPost, "/thing")
-	deleteThing = NewOperation("Things.Delete", http.MethodDelete, "/thing/{id}")
 )
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -28,20 +26,10 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f(r)
 }
 
-// answer returns an answer without a body, with headers as "Name: value".
-func answer(r *http.Request, status int, headers ...string) *http.Response {
-	header := http.Header{}
-	for _, line := range headers {
-		name, value, _ := strings.Cut(line, ": ")
-		header.Add(name, value)
-	}
-	return &http.Response{StatusCode: status, Header: header, Body: http.NoBody, Request: r}
-}
-
-// newTestClient returns a client that retries three times without waits, unless change says
-// otherwise.
-func newTestClient(rt roundTrip, change func(*Config)) *Client {
-	c := Config{
+// do makes a call with a client that retries three times without waits.
+func do(t *testing.T, rt roundTrip, op *Operation, r Request) *Call {
+	t.Helper()
+	client := New(Config{
 		Base:           &url.URL{Scheme: "https", Host: "api.example.com", Path: "/v 1", RawPath: "/v%201"},
 		RoundTripper:   rt,
 		UserAgent:      "test",
@@ -49,11 +37,11 @@ func newTestClient(rt roundTrip, change func(*Config)) *Client {
 		AttemptTimeout: time.Minute,
 		Retry:          RetryPolicy{MaxRetries: 3},
 		Failure:        func(c *Call) error { return errors.Join(c.Err, errors.New(http.StatusText(c.Status))) },
-	}
-	if change != nil {
-		change(&c)
-	}
-	return New(c)
+	})
+	call, err := client.Do(t.Context(), op, r)
+	require.NoError(t, err, "an attempt was made")
+	t.Cleanup(call.Release)
+	return call
 }
 
 func TestPathOfACall(t *testing.T) {
@@ -70,15 +58,12 @@ func TestPathOfACall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var sent *url.URL
-			client := newTestClient(func(r *http.Request) (*http.Response, error) {
+			call := do(t, func(r *http.Request) (*http.Response, error) {
 				sent = r.URL
-				return answer(r, 200), nil
-			}, nil)
-			call, err := client.Do(t.Context(), row.op, Request{Param: row.param, RawQuery: "a=b"})
-			require.NoError(t, err)
+				return &http.Response{StatusCode: 200, Body: http.NoBody, Request: r}, nil
+			}, row.op, Request{Param: row.param, RawQuery: "a=b"})
 			assert.Equal(t, row.path, call.Path)
 			assert.Equal(t, "https://api.example.com"+row.sent+"?a=b", sent.String())
-			call.Release()
 		})
 	}
 }
@@ -101,38 +86,16 @@ func TestCallCountsItsAttempts(t *testing.T) {
 		"success of a POST": {createThing, false, 201, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := newTestClient(func(r *http.Request) (*http.Response, error) {
+			call := do(t, func(r *http.Request) (*http.Response, error) {
 				if row.err != nil {
 					return nil, row.err
 				}
-				return answer(r, row.status), nil
-			}, nil)
-			call, err := client.Do(t.Context(), row.op, Request{Once: row.once})
-			require.NoError(t, err, "an attempt was made")
+				return &http.Response{StatusCode: row.status, Body: http.NoBody, Request: r}, nil
+			}, row.op, Request{Once: row.once})
 			assert.Equal(t, row.want, call.Attempts)
 			assert.Equal(t, row.status, call.Status)
 			require.ErrorIs(t, call.Err, row.err)
 			assert.Equal(t, row.err != nil && row.op == createThing, call.MayBeCarriedOut())
-			call.Release()
-		})
-	}
-}
-
-func TestDeleted(t *testing.T) {
-	for name, row := range map[string]struct {
-		statuses []int
-		want     bool
-	}{"at once": {[]int{404}, false}, "after a lost answer": {[]int{503, 404}, true}, "after a 429": {[]int{429, 404}, false}} {
-		t.Run(name, func(t *testing.T) {
-			client := newTestClient(func(r *http.Request) (*http.Response, error) {
-				status := row.statuses[0]
-				row.statuses = row.statuses[1:]
-				return answer(r, status), nil
-			}, nil)
-			call, err := client.Do(t.Context(), deleteThing, Request{Param: "7"})
-			require.NoError(t, err)
-			assert.Equal(t, row.want, call.Deleted())
-			call.Release()
 		})
 	}
 }

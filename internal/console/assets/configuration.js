@@ -17,7 +17,7 @@ function fieldsOf({ components: { schemas } }) {
 
 const hidden = (value) => typeof value === "string" && value.includes("[hidden]");
 
-// written returns a value as it is in its field. What is hidden can only be replaced.
+// written is a value as its field has it. What is hidden can only be replaced.
 function written(type, value) {
   if (type === "boolean") return value === true;
   if (value === undefined || value === null || hidden(value)) return "";

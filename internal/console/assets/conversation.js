@@ -1,4 +1,4 @@
-// A session of a head: what was said, what came of it, and what the visitor does next.
+// A session of a head: what was said, what came of it, what the visitor does next.
 import { html, useLayoutEffect, useRef, useState } from "./standalone.module.js";
 import { beside, go } from "./route.js";
 import { post, sessionsOf, store, useRead, webhooksOf } from "./store.js";

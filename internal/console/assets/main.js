@@ -58,10 +58,11 @@ function App() {
   const last = useRef("");
   const { state, connection } = store;
   const given = route();
-  const listed = narrow.matches && given.page === "home" && state?.heads.length > 0; // and nothing else
+  const listed = narrow.matches && given.page === "home" && state?.heads.length > 0; // alone
   const head = state?.heads.find((h, i) => (given.page === "home" ? i === 0 && !listed : h.id === given.head));
   const at = given.page === "home" && head ? { ...given, head: head.id } : given;
   if (head) last.current = head.id;
+  const covered = narrow.matches && !!at.query.open; // by the panel
   const session = head && at.part === "conversation" ? sessionOf(head, at) : undefined;
   const story = useSession(session?.id);
   useKeys(head, () => showKeys(true));
@@ -75,13 +76,13 @@ function App() {
       <span class="status ${connection}" role="status" aria-label="Connection">${connection}</span>
       <button class="quiet" onClick=${() => showKeys(true)}>Keys</button></header>
     <div class="page ${listed ? "list" : given.page} ${at.query.open ? "opened" : ""}">
-      <div class="side" role=${listed ? "main" : null}><h1>Heads</h1>
+      <div class="side" role=${listed ? "main" : null} inert=${covered}><h1>Heads</h1>
         ${state && html`<${Heads} at=${at} chosen=${listed ? last.current : at.head} />`}
         <nav class="others" aria-label="Everything">${Object.entries(titles).map(([page, name]) => html`
           <a href=${address({ page })} aria-current=${at.page === page ? "page" : null}>${name}<${Number}
             n=${numbers[page]} /></a>`)}</nav>
       </div>
-      <main><a class="back" href="#/">‹ Heads</a>
+      <main inert=${covered}><a class="back" href="#/">‹ Heads</a>
         ${state && !listed && html`<${Main} at=${at} head=${head} story=${story} />`}</main>
       ${state && at.query.open && html`<${Panel} at=${at} story=${story} />`}
     </div>

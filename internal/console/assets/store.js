@@ -104,8 +104,8 @@ export function follow() {
 
 const flood = 100; // a batch with so many rows of a kind may lack others
 
-// useFollowed returns what read resolves to, with {ready} or {error}. It is read again when the
-// mark changes, and when the stream has a row of the kinds that concerns it.
+// useFollowed returns what read resolves to, with {ready} or {error}. It reads again when the
+// mark changes, and when the stream has a row that concerns it.
 function useFollowed(key, kinds, concerns, read, mark) {
   const [kept, keep] = useState({});
   useEffect(() => {
@@ -128,7 +128,7 @@ function useFollowed(key, kinds, concerns, read, mark) {
   return key && kept.key === key ? kept : {};
 }
 
-// useRead returns {value} or {error} of a path, which is read again when the mark changes.
+// useRead returns {value} or {error} of a path, read again when the mark changes.
 export const useRead = (path, mark) => useFollowed(path, [], null, async () => ({ value: await get(path) }), mark);
 
 const size = 50; // the rows of a page of a journal

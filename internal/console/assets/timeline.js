@@ -1,4 +1,4 @@
-// What happened in the session, on one time axis.
+// A session on one time axis.
 import { html, useLayoutEffect, useMemo, useRef, useState } from "./standalone.module.js";
 import { beside, go } from "./route.js";
 import { answered, count, instant } from "./words.js";
@@ -6,7 +6,7 @@ import { answered, count, instant } from "./words.js";
 const lanes = ["Messages", "Events", "Attempts", "Tool calls"];
 const nouns = ["message", "event", "attempt", "tool call"];
 const left = 88, size = 20, half = size / 2, step = 24, high = 32, top = 6, bottom = top + lanes.length * high;
-const abreast = 5; // the most marks of one instant that are drawn side by side
+const abreast = 5; // marks of one instant, at most
 
 function marksOf({ log, deliveries }) {
   const steps = log.filter((h) => nouns.includes(h.kind)).map((h) => {

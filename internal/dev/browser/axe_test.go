@@ -8,32 +8,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// accessibilityRules is where axe-core is, which is no part of the project:
-//
-//	AXE=/tmp/node_modules/axe-core/axe.min.js go test -tags axe -run TestAxe .
-func accessibilityRules(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(os.Getenv("AXE"))
-	require.NoError(t, err, "AXE names the file axe.min.js")
-	return string(text)
-}
-
 // finding is a rule of axe-core with the elements that it is about.
 type finding struct {
-	ID    string
-	Help  string
-	Nodes []axeNode
+	ID, Help string
+	Nodes    []axeNode
 }
 
-type axeNode struct {
-	HTML           string
-	FailureSummary string
-}
+type axeNode struct{ HTML, FailureSummary string }
 
 // ofAMark reports whether the element is a mark of the timeline.
 func (n axeNode) ofAMark() bool { return strings.Contains(n.HTML, `class="mark`) }
@@ -45,8 +30,6 @@ type findings struct {
 	Incomplete []finding // rules that axe-core can't decide
 }
 
-const runAxe = `axe.run(document).then((r) => ({passes: r.passes.length, violations: r.violations, incomplete: r.incomplete}))`
-
 // inspector adds up what axe-core finds in the states of the pages.
 type inspector struct {
 	rules          string
@@ -57,11 +40,10 @@ type inspector struct {
 // contrast, which another test computes, and the names of the timeline's marks, which
 // are longer than their texts.
 func (i *inspector) inspect(b *tab, state string) {
-	b.t.Helper()
 	if !eval[bool](b, "typeof axe === 'object'") {
-		b.do(chromedp.Evaluate(i.rules, nil))
+		b.script(i.rules)
 	}
-	found := eval[findings](b, runAxe)
+	found := eval[findings](b, `axe.run(document).then((r) => ({passes: r.passes.length, violations: r.violations, incomplete: r.incomplete}))`)
 	wrong := found.Violations
 	for _, f := range found.Incomplete {
 		if f.ID == "label-content-name-mismatch" {
@@ -82,9 +64,13 @@ func (i *inspector) inspect(b *tab, state string) {
 }
 
 // The pages of the emulator and the inbox pass the rules of axe-core in every state that
-// these tests reach.
+// these tests reach. AXE names the rules, which are no part of the project:
+//
+//	AXE=/tmp/node_modules/axe-core/axe.min.js go test -tags axe -run TestAxe .
 func TestAxe(t *testing.T) {
-	i := &inspector{rules: accessibilityRules(t)}
+	rules, err := os.ReadFile(os.Getenv("AXE"))
+	require.NoError(t, err, "AXE names the file axe.min.js")
+	i := &inspector{rules: string(rules)}
 	inspect = i.inspect
 	defer func() { inspect = func(*tab, string) {} }()
 	t.Run("parts", TestEveryPartLooksRight)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -16,13 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// journal is a receiver that keeps what it gets.
-type journal struct {
-	mu  sync.Mutex
-	got []received
-	url string
-}
-
 type received struct {
 	at        time.Time
 	event     *heads.Event
@@ -30,38 +22,34 @@ type received struct {
 	signature string
 }
 
-func keepJournal(t testing.TB) *journal {
-	j := &journal{}
-	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+// journal is a receiver that keeps what it gets until it is taken.
+func journal(t testing.TB) (address string, take func() []received) {
+	var mu sync.Mutex
+	var got []received
+	address = server(t, func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		event, err := heads.ParseEvent(body)
 		assert.NoError(t, err)
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.got = append(j.got, received{time.Now(), event, string(body), r.Header.Get("X-Signature-256")})
-	}))
-	t.Cleanup(srv.Close)
-	j.url = srv.URL
-	return j
-}
-
-func (j *journal) take() []received {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	got := j.got
-	j.got = nil
-	return got
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, received{time.Now(), event, string(body), r.Header.Get("X-Signature-256")})
+	})
+	return address, func() (taken []received) {
+		mu.Lock()
+		defer mu.Unlock()
+		taken, got = got, nil
+		return taken
+	}
 }
 
 // Each sentence of the page does what it says, as the journal of a receiver shows.
 func TestPresetsDoWhatTheySay(t *testing.T) {
-	j := keepJournal(t)
-	p := start(t, "-retry", "1ms,1ms,1ms", "-seed-file", scene(t, j.url))
+	hook, take := journal(t)
+	p := start(t, "-retry", "1ms,1ms,1ms", "-seed-file", scene(t, hook))
 	p.call("PUT", "/head/"+ada+"/enable-events?enableEvents=true", "")
 	b := open(t, p.at("heads/"+ada+"/faults"))
 	arm := func(preset string) {
-		t.Helper()
-		b.get("form", preset).get("button", "Arm").click()
+		b.get("form", preset).press("Arm")
 		b.until("armed", func() bool {
 			return strings.Contains(b.region("Armed").text(), ".") && !strings.Contains(b.region("Armed").text(), "Nothing")
 		})
@@ -69,15 +57,12 @@ func TestPresetsDoWhatTheySay(t *testing.T) {
 	// events plays events until each has its final attempt, and returns what the receiver got.
 	session := p.session(ada)
 	events := func(n int) []received {
-		t.Helper()
 		final := func() int { return strings.Count(p.control("GET", "deliveries?final=true", ""), `"eventId"`) }
 		before := final()
-		for range n {
-			p.control("POST", "sessions/"+session+"/inactive", "")
-		}
+		p.idle(session, n)
 		require.Eventually(t, func() bool { return final() >= before+n }, patience, 5*time.Millisecond)
 		b.region("Armed").shows("Nothing goes wrong now.")
-		return j.take()
+		return take()
 	}
 	attempts := func() (list []string) {
 		var found []struct{ Attempt, Status int }
@@ -101,26 +86,26 @@ func TestPresetsDoWhatTheySay(t *testing.T) {
 	assert.Equal(t, twice[0].body, twice[1].body)
 
 	arm("Swap the next 1 event with the event that follows")
-	p.control("POST", "sessions/"+session+"/inactive", "")
+	p.idle(session, 1)
 	b.region("Armed").shows("Nothing goes wrong now.")
 	other := p.session(ada)
-	p.control("POST", "sessions/"+other+"/inactive", "")
+	p.idle(other, 1)
 	var swapped []received
-	require.Eventually(t, func() bool { swapped = append(swapped, j.take()...); return len(swapped) == 2 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { swapped = append(swapped, take()...); return len(swapped) == 2 }, patience, 5*time.Millisecond)
 	assert.Equal(t, []string{other, session}, []string{swapped[0].event.SessionID, swapped[1].event.SessionID})
 
-	preset := b.get("form", "Delay the next 1 event by 5s")
-	preset.get("textbox", "delay").fill("400ms")
+	b.get("form", "Delay the next 1 event by 5s").get("textbox", "delay").fill("400ms")
 	began := time.Now()
 	arm("Delay the next 1 event by 400ms")
 	late := events(1)
 	require.Len(t, late, 1)
 	assert.GreaterOrEqual(t, late[0].at.Sub(began), 400*time.Millisecond)
 
-	key := p.sharedKey()
+	var registered struct{ SharedKey string }
+	require.NoError(t, json.Unmarshal([]byte(p.call("GET", "/head-events/1", "")), &registered))
 	arm("Sign the next 3 events wrongly")
 	for i, r := range events(4) {
-		assert.Equal(t, i == 3, heads.VerifySignature([]byte(r.body), r.signature, key) == nil, i)
+		assert.Equal(t, i == 3, heads.VerifySignature([]byte(r.body), r.signature, registered.SharedKey) == nil, i)
 	}
 
 	arm("Make the next 1 event 48h old")
@@ -131,7 +116,7 @@ func TestPresetsDoWhatTheySay(t *testing.T) {
 
 	b.get("combobox", "event").choose("end_conversation")
 	arm("Lose the next 3 events")
-	b.region("Armed").shows("Lose the next 3 events of end_conversation.").get("button", "Remove fault 8").click()
+	b.region("Armed").shows("Lose the next 3 events of end_conversation.").press("Remove fault 8")
 	b.region("Armed").shows("Nothing goes wrong now.")
 }
 
@@ -160,7 +145,6 @@ func TestPresetsOfRequestsDoWhatTheySay(t *testing.T) {
 		return status, head.Fields.Alias == name, header
 	}
 	check := func(times, wantStatus int, wantEffect bool) {
-		t.Helper()
 		for range times {
 			status, took, _ := update()
 			assert.Equal(t, []any{wantStatus, wantEffect}, []any{status, took})
@@ -170,8 +154,7 @@ func TestPresetsOfRequestsDoWhatTheySay(t *testing.T) {
 		b.region("Armed").shows("Nothing goes wrong now.")
 	}
 	arm := func(preset, says string) {
-		t.Helper()
-		b.get("form", preset).get("button", "Arm").click()
+		b.get("form", preset).press("Arm")
 		b.region("Armed").shows(says)
 	}
 	b.get("form", "Answer 503 to the next 3 requests").get("textbox", "requests").fill("1")
@@ -179,7 +162,7 @@ func TestPresetsOfRequestsDoWhatTheySay(t *testing.T) {
 	b.goTo("heads/" + ada + "/conversation")
 	for _, state := range []string{"on", "off"} {
 		b.get("switch", "enableEvents").click()
-		b.get("main", "").shows("enableEvents " + state)
+		b.main("enableEvents " + state)
 	}
 	b.part("Faults")
 	b.get("navigation", "Parts of the head").get("link", "Faults 1")
@@ -210,46 +193,28 @@ func TestEveryKeyOfAFaultCanBeSet(t *testing.T) {
 	p := start(t, "-seed-file", scene(t, receiver(t)))
 	b := open(t, p.at("faults"))
 	b.region("Armed")
-	eval[bool](b, `(document.querySelectorAll("summary").forEach((s) => s.click()), true)`)
+	b.script(`document.querySelectorAll("summary").forEach((s) => s.click())`)
 	form := b.get("form", "Fault of requests")
 	form.get("textbox", "status").fill("99")
-	form.get("button", "Arm").click()
-	form.get("alert", "").shows("status 99 can't end an answer")
-	inspect(b, "every key of a fault, and a refusal")
-	for name, text := range map[string]string{"status": "503", "times": "2", "method": "PUT", "route": "/head/update", "retryAfter": "1s",
-		"latency": "1ms", "share": "0.5", "body": "busy", "cut": "before"} {
-		form.get("textbox", name).fill(text)
-	}
+	form.press("Arm")
+	form.get("alert", "").shows("status 99 can't end an answer").inspect("every key of a fault, and a refusal")
+	form.fills(map[string]string{"status": "503", "times": "2", "method": "PUT", "route": "/head/update", "retryAfter": "1s",
+		"latency": "1ms", "share": "0.5", "body": "busy", "cut": "before"})
 	form.get("checkbox", "afterEffect").click()
 	form.get("checkbox", "cutBody").click()
-	form.get("button", "Arm").click()
+	form.press("Arm")
 	b.region("Armed").shows("Answer the next 2 requests PUT /head/update (50 % of them) with 503 although it took effect and with another body and with Retry-After 1s and 1ms late, and close the connection of them before the effect, and cut them in the middle of the answer.")
 	form = b.get("form", "Fault of deliveries")
-	for name, text := range map[string]string{"webhookId": "1", "event": "end_conversation", "times": "1", "delay": "1s", "encoding": "base64", "age": "2h"} {
-		form.get("textbox", name).fill(text)
-	}
+	form.fills(map[string]string{"webhookId": "1", "event": "end_conversation", "times": "1", "delay": "1s", "encoding": "base64", "age": "2h"})
 	for _, name := range []string{"drop", "duplicate", "reorder", "corruptSignature"} {
 		form.get("checkbox", name).click()
 	}
-	form.get("button", "Arm").click()
+	form.press("Arm")
 	b.region("Armed").shows("Lose the next event of end_conversation to webhook 1, and deliver it twice")
 	assert.JSONEq(t, `{"requests":[{"n":1,"method":"PUT","route":"/head/update","times":2,"status":503,"body":"busy","retryAfter":"1s","latency":"1ms",
 		"cut":"before","cutBody":true,"afterEffect":true,"share":0.5}],"deliveries":[{"n":2,"webhookId":1,"event":"end_conversation","times":1,"drop":true,
 		"duplicate":true,"reorder":true,"delay":"1s","corruptSignature":true,"encoding":"base64","age":"2h0m0s"}]}`, p.control("GET", "faults", ""))
 	b.get("navigation", "Everything").get("link", "Faults 2")
-	b.get("button", "Clear faults").click()
+	b.press("Clear faults")
 	b.region("Armed").shows("Nothing goes wrong now.")
-}
-
-func (p *program) json(path string, v any) {
-	p.t.Helper()
-	require.NoError(p.t, json.Unmarshal([]byte(p.control("GET", path, "")), v))
-}
-
-// sharedKey returns the key of the first webhook.
-func (p *program) sharedKey() string {
-	p.t.Helper()
-	var hook struct{ SharedKey string }
-	require.NoError(p.t, json.Unmarshal([]byte(p.call("GET", "/head-events/1", "")), &hook))
-	return hook.SharedKey
 }

@@ -3,11 +3,9 @@ package browser
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -15,15 +13,13 @@ import (
 func TestHostileTextStaysText(t *testing.T) {
 	const script = `<script>window.hacked=1</script>`
 	const evil = script + `<img src=x onerror="window.hacked=1"><a href="javascript:window.hacked=1">` + "${window.hacked=1}"
-	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	hook := server(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.Header.Get("X-Signature-256") != "" {
 			w.WriteHeader(500)
 		}
 		_ = json.NewEncoder(w).Encode(map[string]string{"message": evil})
-	}))
-	t.Cleanup(hostile.Close)
-	hook := hostile.URL
+	})
 	seed := map[string]any{
 		"visuals": []any{map[string]any{"id": "v", "mode": "default"}},
 		"heads": []any{map[string]any{
@@ -37,10 +33,9 @@ func TestHostileTextStaysText(t *testing.T) {
 		}},
 		"registrations": []any{map[string]any{"headId": bea, "webhookUrl": hook, "startConversation": true}},
 	}
-	p := start(t, "-retry", "none", "-seed-file", seedFile(t, seed))
+	p := start(t, "-retry", "none", "-seed-file", seedFile(t, asJSON(t, seed)))
 	b := open(t, p.at("heads/"+bea+"/conversation?session="+strings.ReplaceAll(script, "<", "%3C")))
 	calm := func(shows ...string) {
-		t.Helper()
 		for _, text := range append(shows, script) {
 			b.until(text, func() bool { return strings.Contains(eval[string](b, shown), text) })
 		}
@@ -49,18 +44,17 @@ func TestHostileTextStaysText(t *testing.T) {
 	}
 	calm("There is no session “<script>")
 	b.goTo("heads/" + bea + "/conversation")
-	b.get("textbox", "Message").fill(evil)
-	b.get("button", "Send").click()
+	b.say(evil)
 	b.get("list", "Transcript").shows("✕ webhook 1: 500")
 	b.get("combobox", "As the model").choose(evil)
-	b.get("button", "Call tool").click()
+	b.press("Call tool")
 	b.get("list", "Transcript").shows("✓ " + script)
 	calm()
 	for _, mark := range []string{"message", "tool call", "attempt"} {
 		b.region("Timeline").beginning("button", mark).click()
 		b.count(".panel", 1)
 		calm()
-		b.get("button", "Close").click()
+		b.press("Close")
 	}
 	p.call("PUT", "/head/update", `{"id":"`+bea+`","greetings":"<script>window.hacked=2</script>","publicId":"`+script+`"}`)
 	for place, says := range map[string]string{
@@ -72,9 +66,9 @@ func TestHostileTextStaysText(t *testing.T) {
 	}
 	b.goTo("heads/" + bea + "/configuration")
 	b.get("textbox", "greetings")
-	b.do(chromedp.Evaluate(`document.querySelectorAll("summary").forEach((s) => s.click())`, nil))
+	b.script(`document.querySelectorAll("summary").forEach((s) => s.click())`)
 	b.get("textbox", "JSON").fill(`{"greetings":5,"` + script + `":"string"}`)
-	b.get("button", "Send").click()
+	b.press("Send")
 	b.get("alert", "").shows("<script>")
 	calm("data:text/html")
 	b.get("searchbox", "Search heads").fill(script)
@@ -103,6 +97,6 @@ func TestRevealIsTheOnlyWayToAKey(t *testing.T) {
 		assert.NotContains(t, text, p.Token, place)
 	}
 	b.part("Configuration")
-	b.get("button", "Reveal").click()
-	b.get("main", "").shows("api_key=")
+	b.press("Reveal")
+	b.main("api_key=")
 }

@@ -2,11 +2,9 @@ package browser
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,11 +21,7 @@ import (
 )
 
 func appendEvent(t *testing.T, in *inbox.Inbox, session string, n int) {
-	body, err := json.Marshal(map[string]any{
-		"event_type": "start_conversation", "timestamp": fmt.Sprintf("2026-08-31 06:56:30.%06d", n), "head_id": "ada", "session_id": session, "note": "a body",
-	})
-	require.NoError(t, err)
-	e, err := heads.ParseEvent(body)
+	e, err := heads.ParseEvent(fmt.Appendf(nil, `{"event_type":"start_conversation","timestamp":"2026-08-31 06:56:30.%06d","head_id":"ada","session_id":%q,"note":"a body"}`, n, session))
 	require.NoError(t, err)
 	_, err = in.Append(t.Context(), e)
 	require.NoError(t, err)
@@ -35,13 +29,8 @@ func appendEvent(t *testing.T, in *inbox.Inbox, session string, n int) {
 
 func operator(*http.Request) string { return "ada" }
 
-// serveInbox serves the page of an inbox with events in every state.
-func serveInbox(t *testing.T) string {
-	_, url := openServedInbox(t)
-	return url
-}
-
-func openServedInbox(t *testing.T) (*inbox.Inbox, string) {
+// visitInbox visits the page of an inbox with events in every state.
+func visitInbox(t *testing.T) (*inbox.Inbox, *tab) {
 	db, err := sqlite.Open(filepath.Join(t.TempDir(), "inbox.db"))
 	require.NoError(t, err)
 	in, err := inbox.Open(t.Context(), db, inbox.WithErrorText())
@@ -77,34 +66,26 @@ func openServedInbox(t *testing.T) (*inbox.Inbox, string) {
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/operations/inbox", page)
-	srv := httptest.NewServer(mux)
-	t.Cleanup(srv.Close)
-	return in, srv.URL + "/operations/inbox"
+	return in, visit(t, server(t, mux.ServeHTTP)+"/operations/inbox")
 }
 
 func (p *tab) follow(e element, heading string) {
-	p.t.Helper()
 	e.click()
 	p.get("heading", heading)
 }
 
 func TestOperatorsPage(t *testing.T) {
-	p := visit(t, serveInbox(t))
+	_, p := visitInbox(t)
 	for _, scheme := range []string{"light", "dark"} {
 		p.view(1280, scheme)
-		nav := p.get("navigation", "Inbox")
-		nav.get("link", "Overview").click()
-		p.region("Status").shows("Dead letters").shows("accepts writes")
+		p.get("navigation", "Inbox").get("link", "Overview").click()
+		p.region("Status").shows("Dead letters", "accepts writes")
 		p.region("Events per minute").get("image", "")
-		p.get("checkbox", "Refresh every 5 seconds")
-		inspect(p, "inbox: "+scheme+", overview")
-		p.shot("inbox-overview-" + scheme)
+		p.get("checkbox", "Refresh every 5 seconds").inspect("inbox: " + scheme + ", overview")
 		for _, heading := range []string{"Waiting", "Retrying", "Dead letters", "Handled", "All events"} {
 			p.follow(p.get("navigation", "Inbox").get("link", heading), heading)
 			p.get("search", "Find events").get("button", "Find")
-			p.get("table", "Events")
-			inspect(p, "inbox: "+scheme+", "+heading)
-			p.shot("inbox-" + strings.ReplaceAll(strings.ToLower(heading), " ", "-") + "-" + scheme)
+			p.get("table", "Events").inspect("inbox: " + scheme + ", " + heading)
 		}
 	}
 	p.view(480, "light")
@@ -113,68 +94,56 @@ func TestOperatorsPage(t *testing.T) {
 }
 
 func TestOperatorRedrivesAndDeletes(t *testing.T) {
-	p := visit(t, serveInbox(t))
+	_, p := visitInbox(t)
 	p.follow(p.get("navigation", "Inbox").get("link", "Dead letters"), "Dead letters")
 	p.get("checkbox", "Select event 2").click()
 	p.get("checkbox", "Select event 9").click()
 	p.follow(p.get("button", "Redrive"), "Redrive 2 events?")
 	inspect(p, "inbox: a question")
-	p.shot("inbox-question")
 	p.follow(p.get("link", "Cancel"), "Dead letters")
 	p.get("checkbox", "Select event 2").click()
 	p.get("checkbox", "Select event 9").click()
-	p.get("button", "Redrive").click()
-	p.get("heading", "Redrive 2 events?")
-	p.get("button", "Redrive 2 events").click()
+	p.follow(p.get("button", "Redrive"), "Redrive 2 events?")
+	p.press("Redrive 2 events")
 	p.get("status", "").shows("2 events redriven.")
-	p.get("link", "16").click()
-	p.get("heading", "Event 16")
-	p.get("button", "Show body").click()
-	p.region("Body").shows(`"note":"a body"`)
-	inspect(p, "inbox: an event")
-	p.shot("inbox-event")
-	p.get("button", "Delete").click()
-	p.get("button", "Delete 1 event").click()
+	p.follow(p.get("link", "16"), "Event 16")
+	p.press("Show body")
+	p.region("Body").shows(`"note":"a body"`).inspect("inbox: an event")
+	p.press("Delete")
+	p.press("Delete 1 event")
 	p.get("status", "").shows("1 event deleted.")
 	p.get("search", "Find events").get("textbox", "session").fill("session1")
-	p.get("button", "Find").click()
+	p.press("Find")
 	p.until("one session", func() bool {
 		var query string
 		return chromedp.Run(p.ctx, chromedp.Evaluate("document.readyState === 'complete' ? location.search : ''", &query)) == nil && strings.Contains(query, "session=session1")
 	})
-	p.get("table", "Events").get("link", "session1").click()
-	p.get("heading", "Session session1")
-	p.get("table", "Events").shows("dead").shows("waiting, redriven").shows("deleted")
-	inspect(p, "inbox: a session")
-	p.shot("inbox-session")
+	p.follow(p.get("table", "Events").get("link", "session1"), "Session session1")
+	p.get("table", "Events").shows("dead", "waiting, redriven", "deleted").inspect("inbox: a session")
 }
 
 // The page reads the numbers again, which takes neither the focus nor what was typed.
 func TestOverviewRefreshes(t *testing.T) {
-	in, url := openServedInbox(t)
-	p := visit(t, url)
+	in, p := visitInbox(t)
 	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := cdppage.AddScriptToEvaluateOnNewDocument(`const every = globalThis.setInterval; globalThis.setInterval = (f, ms) => { globalThis.period = ms; return every(f, 50) }`).Do(ctx)
 		return err
-	}), chromedp.Navigate(url))
+	}), chromedp.Reload())
 	p.region("Status").shows("accepts writes")
-	p.do(chromedp.Evaluate(`globalThis.kept = true; document.querySelector("#to-dead").focus()`, nil))
+	p.script(`globalThis.kept = true; document.querySelector("#to-dead").focus()`)
 	appendEvent(t, in, "another session", 500)
-	p.until("the new event", func() bool {
-		return strings.Contains(p.region("Status").text(), "17")
-	})
+	p.until("the new event", func() bool { return strings.Contains(p.region("Status").text(), "17") })
 	assert.True(t, eval[bool](p, `globalThis.kept && globalThis.period === 5000 && document.activeElement.id === "to-dead"`))
 	p.get("checkbox", "Refresh every 5 seconds").click()
 	assert.False(t, eval[bool](p, `document.querySelector("#refresh").checked`))
 }
 
 func TestOperatorRedrivesAGroup(t *testing.T) {
-	p := visit(t, serveInbox(t))
+	_, p := visitInbox(t)
 	p.get("link", "Dead letters").click()
 	table := p.get("table", "Dead letters by error")
 	table.get("link", "no such customer: <script>alert(1)</script>")
-	table.get("link", "Look at event 72")
-	inspect(p, "inbox: groups")
-	table.get("button", "Redrive 11 events").click()
+	table.get("link", "Look at event 72").inspect("inbox: groups")
+	table.press("Redrive 11 events")
 	p.get("status", "").shows("11 events redriven.")
 }

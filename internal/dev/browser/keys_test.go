@@ -12,7 +12,6 @@ import (
 
 // tabTo moves the focus with the tabulator to an element whose name begins so.
 func (p *tab) tabTo(name string) {
-	p.t.Helper()
 	for range 250 {
 		p.do(chromedp.KeyEvent(kb.Tab))
 		if strings.HasPrefix(p.focused(), name) {
@@ -22,64 +21,60 @@ func (p *tab) tabTo(name string) {
 	require.Fail(p.t, "the keyboard does not reach "+name)
 }
 
-func (p *tab) press(name, key string) {
-	p.t.Helper()
+func (p *tab) strike(name, key string) {
 	p.tabTo(name)
 	p.do(chromedp.KeyEvent(key))
 }
 
 // focusIs waits until the focused element has a name that begins so.
 func (p *tab) focusIs(name string) {
-	p.t.Helper()
 	p.until("the focus at "+name, func() bool { return strings.HasPrefix(p.focused(), name) })
 }
 
 func TestEverythingWorksByKeyboard(t *testing.T) {
-	p := start(t, "-seed-file", scene(t, receiver(t)))
-	b := open(t, p.ConsoleURL)
+	b := open(t, start(t, "-seed-file", scene(t, receiver(t))).ConsoleURL)
 	b.get("heading", "Ada")
-	b.press("Bea", kb.Enter)
+	b.strike("Bea", kb.Enter)
 	b.get("heading", "Bea")
-	b.press("Ada", kb.Enter)
+	b.strike("Ada", kb.Enter)
 	b.get("heading", "Ada")
-	b.press("enableEvents", " ")
-	b.get("main", "").shows("enableEvents on")
-	b.press("Start session", kb.Enter)
+	b.strike("enableEvents", " ")
+	b.main("enableEvents on")
+	b.strike("Start session", kb.Enter)
 	b.get("list", "Transcript").shows("opened the session")
 	b.tabTo("Message")
 	b.do(chromedp.KeyEvent("Hello"), chromedp.KeyEvent(kb.Enter))
 	b.get("list", "Transcript").shows("✓ webhook 1: 200")
 	for _, opener := range []string{"✓ webhook 1: 200", "attempt 1", "event start_conversation"} {
-		b.press(opener, kb.Enter)
+		b.strike(opener, kb.Enter)
 		b.count(".panel", 1)
 		b.until("the focus in the panel", func() bool { return eval[bool](b, `document.activeElement.classList.contains("panel")`) })
 		b.do(chromedp.KeyEvent(kb.Escape))
 		b.count(".panel", 0)
 		b.focusIs(opener)
 	}
-	b.press("Deliveries", kb.Enter)
-	b.press("start_conversation", kb.Enter)
+	b.strike("Deliveries", kb.Enter)
+	b.strike("start_conversation", kb.Enter)
 	b.region("Delivery").shows("signature right")
-	b.press("Resend", " ")
+	b.strike("Resend", " ")
 	b.count("tbody tr", 2)
-	b.press("Close", kb.Enter)
+	b.strike("Close", kb.Enter)
 	b.focusIs("start_conversation")
-	b.press("Add a webhook", kb.Enter)
+	b.strike("Add a webhook", kb.Enter)
 	b.focusIs("webhookUrl")
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.count("dialog", 0)
 	b.focusIs("Add a webhook")
-	b.press("Seed and reset", kb.Enter)
-	b.press("Reset", kb.Enter)
+	b.strike("Seed and reset", kb.Enter)
+	b.strike("Reset", kb.Enter)
 	b.get("dialog", "Reset?")
-	b.press("Cancel", kb.Enter)
+	b.strike("Cancel", kb.Enter)
 	b.count("dialog", 0)
 	b.focusIs("Reset")
 }
 
 func TestSingleKeysDoWhatTheDialogSays(t *testing.T) {
-	p := start(t, "-seed-file", scene(t, receiver(t)))
-	b := open(t, p.ConsoleURL)
+	b := open(t, start(t, "-seed-file", scene(t, receiver(t))).ConsoleURL)
 	b.get("heading", "Ada")
 	key := func(k string) { t.Helper(); b.do(chromedp.KeyEvent(k)) }
 	key("j")
@@ -100,12 +95,12 @@ func TestSingleKeysDoWhatTheDialogSays(t *testing.T) {
 	b.get("navigation", "Heads").shows("1 of 2")
 	b.do(chromedp.Evaluate(`document.querySelector("[type=search]").focus()`, nil), chromedp.KeyEvent(kb.Enter))
 	b.get("heading", "Bea")
-	b.do(chromedp.Evaluate(`document.activeElement.blur()`, nil))
+	b.script(`document.activeElement.blur()`)
 	key("s")
 	b.get("list", "Transcript").shows("opened the session")
 	key("m")
 	b.focusIs("Message")
-	b.do(chromedp.Evaluate(`document.activeElement.blur()`, nil))
+	b.script(`document.activeElement.blur()`)
 	key("?")
 	b.get("dialog", "Keys").shows("search the heads").get("checkbox", "Use these keys").click()
 	key(kb.Escape)
@@ -118,10 +113,10 @@ func TestSingleKeysDoWhatTheDialogSays(t *testing.T) {
 	key("k")
 	key("4")
 	assert.Contains(t, b.address(), bea+"/conversation", "they are off, also after a reload")
-	b.get("button", "Keys").click()
+	b.press("Keys")
 	b.get("dialog", "Keys").get("checkbox", "Use these keys").click()
-	b.get("button", "Close").click()
+	b.press("Close")
 	b.count("dialog", 0)
 	key("4")
-	b.get("main", "").shows("This head has no tool.")
+	b.main("This head has no tool.")
 }

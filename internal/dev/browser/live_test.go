@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func TestPageReadsEverythingAgainAfterARestart(t *testing.T) {
@@ -21,7 +19,9 @@ func TestPageReadsEverythingAgainAfterARestart(t *testing.T) {
 	b := open(t, p.at("requests"))
 	p.call("GET", "/head/"+p.Heads[0], "")
 	b.count("tbody tr", 1)
-	b.closeDown()
+	b.mu.Lock()
+	b.down = true
+	b.mu.Unlock()
 	p.kill()
 	b.status("reconnecting")
 	inspect(b, "reconnecting")
@@ -29,7 +29,7 @@ func TestPageReadsEverythingAgainAfterARestart(t *testing.T) {
 	p.launch(strings.TrimPrefix(p.BaseURL, "http://"))
 	b.status("live")
 	b.get("navigation", "Heads").get("link", "Bea")
-	b.get("main", "").shows("No operation has been called yet.")
+	b.main("No operation has been called yet.")
 	p.call("GET", "/head/"+ada, "")
 	b.get("main", "").get("link", "GET /head/"+ada)
 }
@@ -39,20 +39,13 @@ func TestDraftFocusAndScrollStayUnderAHundredEvents(t *testing.T) {
 	p := start(t, "-seed-file", scene(t, receiver(t)))
 	p.call("PUT", "/head/"+ada+"/enable-events?enableEvents=true", "")
 	session := p.session(ada)
-	events := func(n int) {
-		for range n {
-			p.control("POST", "sessions/"+session+"/inactive", "")
-		}
-	}
-	events(60)
+	p.idle(session, 60)
 	b := open(t, p.at("heads/"+ada+"/conversation"))
 	list := b.get("list", "Transcript").shows("webhook 1: 200")
 	b.get("textbox", "Message").fill("When are")
-	b.until("its end", func() bool {
-		return eval[bool](b, `(() => { const l = document.querySelector(".transcript"); return l.scrollTop > 500 && l.scrollHeight - l.scrollTop - l.clientHeight < 2 })()`)
-	})
+	b.holds("its end", `(() => { const l = document.querySelector(".transcript"); return l.scrollTop > 500 && l.scrollHeight - l.scrollTop - l.clientHeight < 2 })()`)
 	list.on(`function() { this.scrollTop = 300 }`)
-	events(100)
+	p.idle(session, 100)
 	b.until("the last event", func() bool { return strings.Contains(b.region("Timeline").text(), "160 events") })
 	assert.InDelta(t, 300, eval[float64](b, `document.querySelector(".transcript").scrollTop`), 1)
 	assert.Equal(t, "Message", b.focused())
@@ -60,7 +53,7 @@ func TestDraftFocusAndScrollStayUnderAHundredEvents(t *testing.T) {
 	b.part("Configuration")
 	greetings := b.get("textbox", "greetings")
 	greetings.fill("A draft")
-	b.do(chromedp.Evaluate(`document.querySelector("main").scrollTop = 120`, nil))
+	b.script(`document.querySelector("main").scrollTop = 120`)
 	for n := range 100 {
 		p.call("PUT", "/head/update", fmt.Sprintf(`{"id":%q,"alias":"alias %d"}`, ada, n))
 	}
@@ -74,9 +67,8 @@ func TestDraftFocusAndScrollStayUnderAHundredEvents(t *testing.T) {
 	b.get("form", "Fields of the head").shows("1 field changed: greetings")
 }
 
-// script returns the seconds of script and layout since the page was opened.
-func (p *tab) script() (seconds float64) {
-	p.t.Helper()
+// busy returns the seconds of script and layout since the page was opened.
+func (p *tab) busy() (seconds float64) {
 	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
 		metrics, err := performance.GetMetrics().Do(ctx)
 		for _, m := range metrics {
@@ -98,12 +90,10 @@ func TestManyHeadsAndDeliveriesKeepThePageUsable(t *testing.T) {
 	b := open(t, p.at("deliveries"))
 	b.do(performance.Enable())
 	before := b.heap()
-	for range deliveries {
-		p.control("POST", "sessions/"+session+"/inactive", "")
-	}
+	p.idle(session, deliveries)
 	newest := func() int {
 		var list []struct{ ID int }
-		require.NoError(t, json.Unmarshal([]byte(p.control("GET", "deliveries?limit=1", "")), &list))
+		p.json("deliveries?limit=1", &list)
 		return list[0].ID
 	}
 	b.until("the last delivery", func() bool {
@@ -112,29 +102,31 @@ func TestManyHeadsAndDeliveriesKeepThePageUsable(t *testing.T) {
 	assert.Equal(t, 50, eval[int](b, `document.querySelectorAll("tbody tr").length`))
 	heap := b.heap()
 	assert.Less(t, heap-before, 12e6)
-	steps := map[string]func(){
-		"older":   func() { b.get("button", "Older").click(); b.get("button", "Newest") },
-		"head":    func() { b.goTo("heads/" + ada + "/deliveries"); b.get("heading", "Ada"); b.count("tbody tr", 50) },
-		"session": func() { b.part("Conversation"); b.get("list", "Transcript").shows("inactivity_warning") },
-		"config":  func() { b.part("Configuration"); b.get("textbox", "greetings") },
-		"search": func() {
+	for _, row := range []struct {
+		name string
+		step func()
+	}{
+		{"older", func() { b.press("Older"); b.get("button", "Newest") }},
+		{"head", func() { b.goTo("heads/" + ada + "/deliveries"); b.get("heading", "Ada"); b.count("tbody tr", 50) }},
+		{"session", func() { b.part("Conversation"); b.get("list", "Transcript").shows("inactivity_warning") }},
+		{"event", func() {
+			id := newest()
+			p.idle(session, 1)
+			b.until("it", func() bool { return newest() > id })
+		}},
+		{"config", func() { b.part("Configuration"); b.get("textbox", "greetings") }},
+		{"search", func() {
 			b.get("searchbox", "Search heads").fill("garden 7")
 			b.get("navigation", "Heads").shows("of 500")
-		},
-		"chosen": func() { b.get("navigation", "Heads").get("link", "Garden 7").click(); b.get("heading", "Garden 7") },
-		"switch": func() { b.get("switch", "enableEvents").click(); b.get("main", "").shows("videoStreaming") },
-		"event": func() {
-			id := newest()
-			p.control("POST", "sessions/"+session+"/inactive", "")
-			b.until("it", func() bool { return newest() > id })
-		},
-	}
-	for _, name := range []string{"older", "head", "session", "event", "config", "search", "chosen", "switch"} {
-		began := b.script()
-		steps[name]()
-		took := b.script() - began
-		t.Logf("%s: %.0f ms", name, took*1000)
-		assert.Less(t, took, step, name)
+		}},
+		{"chosen", func() { b.get("navigation", "Heads").get("link", "Garden 7").click(); b.get("heading", "Garden 7") }},
+		{"switch", func() { b.get("switch", "enableEvents").click(); b.main("videoStreaming") }},
+	} {
+		began := b.busy()
+		row.step()
+		took := b.busy() - began
+		t.Logf("%s: %.0f ms", row.name, took*1000)
+		assert.Less(t, took, step, row.name)
 	}
 	b.goTo("deliveries")
 	b.count("tbody tr", 50)
@@ -146,7 +138,7 @@ func TestManyHeadsAndDeliveriesKeepThePageUsable(t *testing.T) {
 		}).observe(document.querySelector("tbody"), {childList: true}))`, id)
 		b.do(chromedp.Evaluate("window.waiting = "+waiting+"; 0", nil))
 		sent := time.Now()
-		p.control("POST", "sessions/"+session+"/inactive", "")
+		p.idle(session, 1)
 		took = min(took, eval[float64](b, "window.waiting")-float64(sent.UnixMicro())/1000)
 	}
 	t.Logf("an event is shown after %.0f ms; heap %.1f MB before and %.1f MB after", took, before/1e6, heap/1e6)
@@ -155,7 +147,6 @@ func TestManyHeadsAndDeliveriesKeepThePageUsable(t *testing.T) {
 
 // heap returns the bytes that the page holds.
 func (p *tab) heap() (used float64) {
-	p.t.Helper()
 	p.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		if err = heapprofiler.CollectGarbage().Do(ctx); err == nil {
 			used, _, _, _, err = runtime.GetHeapUsage().Do(ctx)

@@ -3,7 +3,6 @@ package browser
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"image"
@@ -17,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -39,14 +37,11 @@ var parts = []string{
 
 // settled waits until the page shows what its address says.
 func (p *tab) settled() {
-	p.t.Helper()
-	p.until("the page", func() bool {
-		return eval[bool](p, `(() => {
-			const main = document.querySelector("main"), open = location.hash.includes("open=");
-			const drawn = document.querySelector(".side li") && document.querySelector(".list h1, main h1") && !main.querySelector(".part:empty");
-			return Boolean(drawn && (!open || document.querySelector(".panel h2")) && document.getAnimations().length === 0);
-		})()`)
-	})
+	p.holds("the page", `(() => {
+		const main = document.querySelector("main"), open = location.hash.includes("open=");
+		const drawn = document.querySelector(".side li") && document.querySelector(".list h1, main h1") && !main.querySelector(".part:empty");
+		return Boolean(drawn && (!open || document.querySelector(".panel h2")) && document.getAnimations().length === 0);
+	})()`)
 }
 
 // contrasts computes the WCAG contrast of every visible text and returns those below
@@ -77,9 +72,7 @@ const contrasts = `(() => {
 
 // Every part is readable in both schemes and scrolls in its own box at most.
 func TestEveryPartLooksRight(t *testing.T) {
-	hook := receiver(t, 500, 503)
-	p := start(t, "-retry", "300ms,600ms", "-seed-file", crowd(t, hook, 12))
-	p.talk(hook)
+	p := talk(t, 12, []int{500, 503}, "-retry", "300ms,600ms")
 	p.control("POST", "faults/deliveries", `{"event":"end_conversation","times":2,"status":503}`)
 	p.control("POST", "faults/requests", `{"method":"GET","route":"/head/{id}","status":503,"times":2,"retryAfter":"2s"}`)
 	b := open(t, p.ConsoleURL)
@@ -88,7 +81,7 @@ func TestEveryPartLooksRight(t *testing.T) {
 		for _, width := range []int64{1400, 760, 420} {
 			for _, scheme := range []string{"light", "dark"} {
 				b.view(width, scheme)
-				b.until("the width", func() bool { return eval[int64](b, "innerWidth") == width })
+				b.holds("the width", fmt.Sprintf("innerWidth === %d", width))
 				b.settled()
 				where := fmt.Sprintf("%s, %s, %d", place, scheme, width)
 				inspect(b, where)
@@ -124,11 +117,9 @@ func TestConversationIsInViewWithFiftyHeads(t *testing.T) {
 	}
 	b := open(t, p.at("heads/"+ada+"/conversation"))
 	b.view(1400, "light")
-	b.get("textbox", "Message").fill("Hello")
-	b.get("button", "Send").click()
+	b.say("Hello")
 	b.region("Timeline").shows("1 message, 1 event, 10 delivery attempts (9 failed), 0 tool calls.")
 	inView := func() {
-		t.Helper()
 		assert.Empty(t, eval[[]string](b, `[".transcript", "form[aria-label='What the visitor does']", ".model, .conversation > .line:nth-of-type(2)", ".timeline"].filter((s) => {
 			const e = document.querySelector(s), r = e.getBoundingClientRect();
 			return r.top < 0 || r.bottom > innerHeight || r.height < 20;
@@ -143,7 +134,7 @@ func TestConversationIsInViewWithFiftyHeads(t *testing.T) {
 	joined := `[...document.querySelectorAll(".mark")].map((m) => m.getAttribute("aria-label")).find((name) => /^([6-9]|10) attempts$/.test(name)) ?? ""`
 	name := ""
 	for idle := 1; name == ""; idle++ {
-		b.get("button", "Be idle").click()
+		b.press("Be idle")
 		b.region("Timeline").shows(fmt.Sprintf("1 message, %d events, %d delivery attempts (9 failed), 0 tool calls.", 1+idle, 10+idle))
 		name = eval[string](b, joined)
 	}
@@ -153,20 +144,17 @@ func TestConversationIsInViewWithFiftyHeads(t *testing.T) {
 	inView()
 	inspect(b, "ten attempts of one instant, with their list")
 	list.beginning("link", "✕ webhook").click()
-	b.region("Delivery").shows("connect: connection refused").shows("signature right")
+	b.region("Delivery").shows("connect: connection refused", "signature right")
 	b.do(chromedp.NavigateBack())
 	b.region("Step").shows(name)
-	b.get("button", "Close").click()
+	b.press("Close")
 	b.focusIs(name)
 	b.get("combobox", "As the model").choose("opening_hours")
-	b.get("form", "opening_hours")
+	b.get("form", "opening_hours").inspect("form of a tool in the conversation")
 	inView()
-	inspect(b, "form of a tool in the conversation")
-	assert.Equal(t, "true", eval[string](b, `String(document.querySelector(".side [aria-current]").getBoundingClientRect().bottom <= innerHeight)`))
+	assert.True(t, eval[bool](b, `document.querySelector(".side [aria-current]").getBoundingClientRect().bottom <= innerHeight`))
 	b.goTo("heads/33333333-3333-4333-8333-000000000047/tools")
-	b.until("the chosen row in view", func() bool {
-		return eval[bool](b, `(() => { const r = document.querySelector(".side li [aria-current]")?.getBoundingClientRect(); return Boolean(r) && r.top > 0 && r.bottom < document.querySelector(".others").getBoundingClientRect().top; })()`)
-	})
+	b.holds("the chosen row in view", `(() => { const r = document.querySelector(".side li [aria-current]")?.getBoundingClientRect(); return Boolean(r) && r.top > 0 && r.bottom < document.querySelector(".others").getBoundingClientRect().top; })()`)
 }
 
 // Marks of one instant stand side by side, and none hides another.
@@ -181,22 +169,17 @@ func TestMarksHideNoOther(t *testing.T) {
 	b.region("Timeline").shows("1 message, 1 event, 3 delivery attempts (2 failed), 1 tool call.")
 	for _, width := range []int64{1400, 1900, 760, 420} {
 		b.view(width, "light")
-		b.until(fmt.Sprint("marks over the whole width of ", width), func() bool {
-			return eval[bool](b, `(() => {
-				const box = document.querySelector(".drawing"), edge = box.getBoundingClientRect().left, wide = Math.max(box.clientWidth, 480);
-				const marks = [...box.querySelectorAll(".mark")].map((m) => m.firstElementChild.getBoundingClientRect());
-				const apart = marks.every((a, i) => marks.every((b, j) => i === j || a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top));
-				return apart && marks.length === 6 && Math.max(...marks.map((m) => m.right)) - edge > wide - 60 && Math.min(...marks.map((m) => m.left)) - edge < 130;
-			})()`)
-		})
+		b.holds(fmt.Sprint("marks over the whole width of ", width), `(() => {
+			const box = document.querySelector(".drawing"), edge = box.getBoundingClientRect().left, wide = Math.max(box.clientWidth, 480);
+			const marks = [...box.querySelectorAll(".mark")].map((m) => m.firstElementChild.getBoundingClientRect());
+			const apart = marks.every((a, i) => marks.every((b, j) => i === j || a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top));
+			return apart && marks.length === 6 && Math.max(...marks.map((m) => m.right)) - edge > wide - 60 && Math.min(...marks.map((m) => m.left)) - edge < 130;
+		})()`)
 	}
 }
 
 func TestEveryControlHasAName(t *testing.T) {
-	hook := receiver(t, 500, 503)
-	p := start(t, "-retry", "1ms,1ms", "-seed-file", scene(t, hook))
-	p.talk(hook)
-	b := open(t, p.ConsoleURL)
+	b := open(t, talk(t, 2, []int{500, 503}, "-retry", "1ms,1ms").ConsoleURL)
 	controls := 0
 	for _, place := range parts {
 		b.goTo(place)
@@ -213,13 +196,6 @@ func TestEveryControlHasAName(t *testing.T) {
 		}
 	}
 	assert.Greater(t, controls, 400)
-}
-
-func nameOf(n *accessibility.Node) (name string) {
-	if n.Name != nil {
-		_ = json.Unmarshal(n.Name.Value, &name)
-	}
-	return strings.TrimSpace(name)
 }
 
 func TestFirstPaintIsFast(t *testing.T) {
@@ -248,20 +224,15 @@ func TestPicturesOfTheDocsAreSmall(t *testing.T) {
 }
 
 func takePictures(t *testing.T) {
-	hook := receiver(t, 500, 503)
-	p := start(t, "-retry", "300ms,600ms", "-seed-file", crowd(t, hook, 24))
-	p.talk(hook)
-	b := open(t, p.at("heads/"+ada+"/conversation?open=d2"))
-	write := func(name, clip string, margin float64) {
+	b := open(t, talk(t, 24, []int{500, 503}, "-retry", "300ms,600ms").at("heads/"+ada+"/conversation?open=d2"))
+	write := func(name, selector string, margin int) {
 		b.settled()
 		b.region("Timeline").shows("1 tool call.")
-		var box struct{ X, Y, Width, Height float64 }
-		require.NoError(t, json.Unmarshal([]byte(eval[string](b, fmt.Sprintf(`JSON.stringify(document.querySelector(%q).getBoundingClientRect())`, clip))), &box))
+		clip := eval[page.Viewport](b, fmt.Sprintf(`(({x, y, width, height}) => ({x: x - %[2]d, y: y - %[2]d, width: width + 2 * %[2]d, height: height + 2 * %[2]d, scale: 1}))(
+			document.querySelector(%[1]q).getBoundingClientRect())`, selector, margin))
 		var taken []byte
 		b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
-			taken, err = page.CaptureScreenshot().WithClip(&page.Viewport{
-				X: box.X - margin, Y: box.Y - margin, Width: box.Width + 2*margin, Height: box.Height + 2*margin, Scale: 1,
-			}).Do(ctx)
+			taken, err = page.CaptureScreenshot().WithClip(&clip).Do(ctx)
 			return err
 		}))
 		picture, err := png.Decode(bytes.NewReader(taken))

@@ -1,24 +1,19 @@
 package browser
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// visit opens an address that is not the console's, such as that of a file.
+// visitFile opens an address that is not the console's, such as that of a file.
 func visitFile(t testing.TB, address string) *tab {
-	ctx, cancel := chromedp.NewContext(allocator)
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
-	t.Cleanup(func() { stop(); cancel() })
-	b := &tab{t: t, ctx: ctx}
+	b := newTab(t)
 	b.do(chromedp.Navigate(address))
 	return b
 }
@@ -26,12 +21,8 @@ func visitFile(t testing.TB, address string) *tab {
 // A page opened from a file reads a head and changes it if its origin is allowed, and
 // otherwise its browser refuses it both.
 func TestPageOpenedFromAFileCallsTheOperations(t *testing.T) {
-	for _, allowed := range []bool{true, false} {
-		t.Run(fmt.Sprint(allowed), func(t *testing.T) {
-			var args []string
-			if allowed {
-				args = []string{"-allow-origin", "null"}
-			}
+	for _, args := range [][]string{{"-allow-origin", "null"}, nil} {
+		t.Run(fmt.Sprint(args), func(t *testing.T) {
 			p := start(t, args...)
 			name := filepath.Join(t.TempDir(), "page.html")
 			require.NoError(t, os.WriteFile(name, []byte("<!doctype html><title>A page</title>"), 0o600))
@@ -45,7 +36,7 @@ func TestPageOpenedFromAFileCallsTheOperations(t *testing.T) {
 			control := eval[string](b, fmt.Sprintf(`fetch(%q).then((r) => "answered", () => "refused by the browser")`, p.ConsoleURL+"state"))
 			assert.Equal(t, "refused by the browser", control, "the control API is for the console's own page")
 			name = p.call("GET", "/head/"+p.Heads[0], "")
-			if allowed {
+			if args != nil {
 				assert.Contains(t, read, `"name":"Ada"`)
 				assert.Equal(t, "200 ", changed)
 				assert.Contains(t, name, `"name":"Bea"`)
@@ -68,40 +59,27 @@ func TestReboundNameReadsNothing(t *testing.T) {
 		assert.Regexp(t, "^403", answer, path)
 		assert.NotContains(t, answer, p.Heads[0], path)
 	}
-	reset := eval[string](b, `fetch("/_emulator/reset", {method: "POST", headers: {"Content-Type": "application/json"}}).then((r) => String(r.status))`)
-	assert.Equal(t, "403", reset)
+	assert.Equal(t, 403, eval[int](b, `fetch("/_emulator/reset", {method: "POST", headers: {"Content-Type": "application/json"}}).then((r) => r.status)`))
 }
 
 // The policy of the page is enforced: a script that is written into it does not run.
 func TestPolicyOfThePageStopsInjectedScripts(t *testing.T) {
 	b := visitFile(t, start(t).ConsoleURL)
-	b.mu.Lock()
-	b.down = true // the browser reports each violation as an error
-	b.mu.Unlock()
 	outcome := eval[[]string](b, `new Promise((done) => {
 		const blocked = [];
 		document.addEventListener("securitypolicyviolation", (e) => {
 			blocked.push(e.effectiveDirective);
 			if (blocked.length === 5) done([...blocked.sort(), typeof window.hacked]);
 		});
-		const script = document.createElement("script");
-		script.textContent = "window.hacked = 1";
-		document.body.append(script);
-		const button = document.createElement("button");
+		const add = (name, fields) => document.body.appendChild(Object.assign(document.createElement(name), fields));
+		add("script", {textContent: "window.hacked = 1"});
+		const button = add("button");
 		button.setAttribute("onclick", "window.hacked = 1");
-		document.body.append(button);
 		button.click();
-		const image = document.createElement("img");
-		image.src = "data:image/gif;base64,R0lGODlhAQABAAAAACw=";
-		document.body.append(image);
-		const style = document.createElement("style");
-		style.textContent = "body { color: red }";
-		document.body.append(style);
-		const frame = document.createElement("iframe");
-		frame.src = "/_emulator/state";
-		document.body.append(frame);
+		add("img", {src: "data:image/gif;base64,R0lGODlhAQABAAAAACw="});
+		add("style", {textContent: "body { color: red }"});
+		add("iframe", {src: "/_emulator/state"});
 	})`)
 	assert.Equal(t, []string{"frame-src", "img-src", "script-src-attr", "script-src-elem", "style-src-elem", "undefined"}, outcome)
-	refused := eval[string](b, `fetch("https://attacker.example.test/").then(() => "sent", () => "refused")`)
-	assert.Equal(t, "refused", refused)
+	assert.Equal(t, "refused", eval[string](b, `fetch("https://attacker.example.test/").then(() => "sent", () => "refused")`))
 }

@@ -17,22 +17,20 @@ const (
 )
 
 // seedFile writes a seed.
-func seedFile(t testing.TB, seed any) string {
-	text, ok := seed.(string)
-	if !ok {
-		encoded, err := json.Marshal(seed)
-		require.NoError(t, err)
-		text = string(encoded)
-	}
+func seedFile(t testing.TB, seed string) string {
 	name := filepath.Join(t.TempDir(), "seed.json")
-	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(name, []byte(seed), 0o600))
 	return name
 }
 
-// scene has two heads. The first has a tool and a receiver.
-func scene(t testing.TB, address string) string {
-	return seedFile(t, scenery(address))
+func asJSON(t testing.TB, v any) string {
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(text)
 }
+
+// scene has two heads. The first has a tool and a receiver.
+func scene(t testing.TB, address string) string { return seedFile(t, scenery(address)) }
 
 func scenery(address string) string {
 	return fmt.Sprintf(`{
@@ -61,13 +59,14 @@ func crowd(t testing.TB, address string, heads int) string {
 		})
 	}
 	seed["heads"] = list
-	return seedFile(t, seed)
+	return seedFile(t, asJSON(t, seed))
 }
 
-// talk plays a session of Ada with redeliveries and a tool call. The receiver answers the
-// first two attempts with an error.
-func (p *program) talk(hook string) {
-	p.t.Helper()
+// talk starts the emulator and plays a session of Ada with redeliveries and a tool call. The
+// receiver answers the first attempts with the statuses.
+func talk(t testing.TB, heads int, statuses []int, args ...string) *program {
+	hook := receiver(t, statuses...)
+	p := start(t, append(args, "-seed-file", crowd(t, hook, heads))...)
 	p.call("PUT", "/head/"+ada+"/enable-events?enableEvents=true", "")
 	p.call("DELETE", "/head-events/1", "") // made before delivery was enabled
 	p.call("POST", "/head-events", `{"headId":"`+ada+`","webhookUrl":"`+hook+`","startConversation":true,"endConversation":true}`)
@@ -80,13 +79,20 @@ func (p *program) talk(hook string) {
 	p.control("POST", "sessions/"+session+"/message", `{"text":"Thank you."}`)
 	p.control("POST", "sessions/"+session+"/close", "")
 	p.control("GET", "deliveries?wait=30s&event=end_conversation", "")
+	return p
 }
 
 func (p *program) session(head string) string {
-	p.t.Helper()
 	var s struct{ ID string }
 	require.NoError(p.t, json.Unmarshal([]byte(p.control("POST", "sessions", `{"headId":"`+head+`"}`)), &s))
 	return s.ID
+}
+
+// idle plays events of a visitor who does nothing.
+func (p *program) idle(session string, events int) {
+	for range events {
+		p.control("POST", "sessions/"+session+"/inactive", "")
+	}
 }
 
 // at returns the address of a part of the console.

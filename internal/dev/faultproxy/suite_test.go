@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,24 +48,16 @@ func TestReportsAgreeWithTheServiceOverABadNetwork(t *testing.T) {
 
 	const workers = 8
 	var all sync.WaitGroup
-	var crew []*worker
+	var done, refused, unknown atomic.Int64
 	for i := range uint64(workers) {
 		w := newWorker(t, emulator, service, *seed+i)
-		crew = append(crew, w)
+		w.done, w.refused, w.unknown = &done, &refused, &unknown
 		all.Go(func() { w.work(*operations / workers) })
 	}
 	all.Wait()
-
-	var total outcomes
-	for _, w := range crew {
-		w.proxy.Close()
-		total.done += w.outcomes.done
-		total.refused += w.outcomes.refused
-		total.unknown += w.outcomes.unknown
-	}
-	t.Logf("%d done, %d refused, %d unknown", total.done, total.refused, total.unknown)
-	assert.Greater(t, total.done, *operations/2)
-	assert.NotZero(t, total.unknown, "the network was too kind to show anything")
+	t.Logf("%d done, %d refused, %d unknown", done.Load(), refused.Load(), unknown.Load())
+	assert.Greater(t, done.Load(), int64(*operations/2))
+	assert.NotZero(t, unknown.Load(), "the network was too kind to show anything")
 
 	service.Close()
 	emulator.Close()
@@ -79,17 +72,15 @@ func TestReportsAgreeWithTheServiceOverABadNetwork(t *testing.T) {
 	}
 }
 
-type outcomes struct{ done, refused, unknown int }
-
 // worker has its own head, proxy and client, so it knows every change of the head.
 type worker struct {
-	t        *testing.T
-	rand     *rand.Rand
-	proxy    *faultproxy.Proxy
-	bad      *heads.Client // through the proxy
-	good     *heads.Client // directly to the emulator
-	headID   string
-	outcomes outcomes
+	t                      *testing.T
+	rand                   *rand.Rand
+	proxy                  *faultproxy.Proxy
+	bad                    *heads.Client // through the proxy
+	good                   *heads.Client // directly to the emulator
+	headID                 string
+	done, refused, unknown *atomic.Int64 // of all workers
 }
 
 func newWorker(t *testing.T, emulator *headstest.Emulator, service *httptest.Server, seed uint64) *worker {
@@ -118,17 +109,15 @@ func newWorker(t *testing.T, emulator *headstest.Emulator, service *httptest.Ser
 }
 
 func (w *worker) work(n int) {
+	defer w.proxy.Close()
+	changes := []func(i int){
+		func(i int) { w.update(fmt.Sprintf("greeting %d", i)) },
+		func(i int) { w.putTool(fmt.Sprintf("tool_%d", i%5)) },
+		func(i int) { w.createWebhook(fmt.Sprintf("https://app.example.com/%d", i)) },
+		func(int) { w.deleteWebhook() },
+	}
 	for i := range n {
-		switch w.rand.IntN(4) {
-		case 0:
-			w.update(fmt.Sprintf("greeting %d", i))
-		case 1:
-			w.putTool(fmt.Sprintf("tool_%d", i%5))
-		case 2:
-			w.createWebhook(fmt.Sprintf("https://app.example.com/%d", i))
-		case 3:
-			w.deleteWebhook()
-		}
+		changes[w.rand.IntN(len(changes))](i)
 	}
 }
 
@@ -139,13 +128,13 @@ func (w *worker) judge(what string, err error, happened func() bool) {
 	var answer *heads.Error
 	switch {
 	case err == nil:
-		w.outcomes.done++
+		w.done.Add(1)
 		assert.True(w.t, happened(), "%s was reported as done", what)
 	case errors.Is(err, heads.ErrInvalid), errors.As(err, &answer) && answer.StatusCode >= 400 && answer.StatusCode < 500:
-		w.outcomes.refused++
+		w.refused.Add(1)
 		assert.False(w.t, happened(), "%s was reported as refused: %v", what, err)
 	default:
-		w.outcomes.unknown++
+		w.unknown.Add(1)
 	}
 }
 
@@ -156,29 +145,19 @@ func (w *worker) update(greeting string) {
 
 // putTool reads, changes and writes the tools. All other tools must be kept.
 func (w *worker) putTool(name string) {
-	before := w.toolNames()
+	before := w.tools()
 	description := fmt.Sprintf("Tool number %d.", w.rand.Uint64())
-	_, err := w.bad.ConversationSettings.PutTool(context.Background(), w.headID, heads.Tool{
-		Name: name, Description: description, URL: "https://app.example.com/" + name,
-	})
-	w.judge("the tool", err, func() bool {
-		for _, tool := range w.head().ConversationSettings.Tools {
-			if tool.Name == name && tool.Description == description {
-				return true
-			}
-		}
-		return false
-	})
+	_, err := w.bad.ConversationSettings.PutTool(context.Background(), w.headID, heads.Tool{Name: name, Description: description, URL: "https://app.example.com/" + name})
+	w.judge("the tool", err, func() bool { return w.tools()[name] == description })
+	after := w.tools()
 	for old := range before {
-		assert.Contains(w.t, w.toolNames(), old, "a tool was lost")
+		assert.Contains(w.t, after, old, "a tool was lost")
 	}
 }
 
 func (w *worker) createWebhook(url string) {
 	before := len(w.webhooks())
-	_, err := w.bad.Webhooks.Create(context.Background(), heads.WebhookSpec{
-		HeadID: w.headID, URL: url, Events: []heads.EventType{heads.EventStartConversation},
-	})
+	_, err := w.bad.Webhooks.Create(context.Background(), heads.WebhookSpec{HeadID: w.headID, URL: url, Events: []heads.EventType{heads.EventStartConversation}})
 	w.judge("the webhook", err, func() bool { return len(w.webhooks()) == before+1 })
 	assert.LessOrEqual(w.t, len(w.webhooks()), before+1, "a create was retried")
 }
@@ -205,12 +184,13 @@ func (w *worker) webhooks() []heads.Webhook {
 	return hooks
 }
 
-func (w *worker) toolNames() map[string]bool {
-	names := map[string]bool{}
+// tools returns the descriptions of the tools by their names.
+func (w *worker) tools() map[string]string {
+	tools := map[string]string{}
 	if settings := w.head().ConversationSettings; settings != nil {
 		for _, tool := range settings.Tools {
-			names[tool.Name] = true
+			tools[tool.Name] = tool.Description
 		}
 	}
-	return names
+	return tools
 }

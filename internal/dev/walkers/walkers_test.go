@@ -44,15 +44,13 @@ func (r *recorder) Errorf(format string, args ...any) { r.text += fmt.Sprintf(fo
 
 // forms are the canary as texts, bytes and numbers.
 func forms() []string {
-	var decimal, hexadecimal, digits []string
-	for _, b := range []byte(canary)[:6] {
-		decimal = append(decimal, fmt.Sprint(b))
-		hexadecimal = append(hexadecimal, fmt.Sprintf("0x%x", b))
-		digits = append(digits, fmt.Sprintf("%02x", b))
-	}
 	all := []string{canary, canary[:8], hex.EncodeToString([]byte(canary))}
-	for _, numbers := range [][]string{decimal, hexadecimal, digits} {
+	for _, format := range []string{"%d", "0x%x", "%02x"} {
 		for _, between := range []string{" ", ", ", ","} {
+			var numbers []string
+			for _, b := range []byte(canary)[:6] {
+				numbers = append(numbers, fmt.Sprintf(format, b))
+			}
 			all = append(all, strings.Join(numbers, between))
 		}
 	}

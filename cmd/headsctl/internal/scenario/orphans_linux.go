@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,7 +29,7 @@ func descendants(of int) []int {
 	return found
 }
 
-// childrenOf returns all processes by their parents.
+// childrenOf returns the processes that run, by their parents.
 func childrenOf() map[int][]int {
 	all := map[int][]int{}
 	entries, _ := os.ReadDir("/proc")
@@ -41,8 +42,8 @@ func childrenOf() map[int][]int {
 		if err != nil {
 			continue
 		}
-		// After the name in parentheses: state, parent.
-		if fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])); len(fields) > 1 {
+		// After the name in parentheses: state, parent. Z and X have ended.
+		if fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])); len(fields) > 1 && fields[0] != "Z" && fields[0] != "X" {
 			if parent, err := strconv.Atoi(fields[1]); err == nil {
 				all[parent] = append(all[parent], pid)
 			}
@@ -51,15 +52,17 @@ func childrenOf() map[int][]int {
 	return all
 }
 
-// killAll kills those of the processes that still descend from this one. Any other one has
-// got the number of a process that has ended.
+// killAll kills those of the processes that still descend from this one, and returns when none of
+// them runs. Any other one has got the number of a process that has ended.
 func killAll(processes []int) {
-	if len(processes) == 0 {
-		return
-	}
-	for _, pid := range descendants(os.Getpid()) {
-		if slices.Contains(processes, pid) {
+	for deadline, pause := time.Now().Add(endWithin), firstPause; len(processes) > 0 && time.Now().Before(deadline); pause = longer(pause) {
+		running := descendants(os.Getpid())
+		processes = slices.DeleteFunc(slices.Clone(processes), func(pid int) bool { return !slices.Contains(running, pid) })
+		for _, pid := range processes {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if len(processes) > 0 {
+			time.Sleep(pause)
 		}
 	}
 }
