@@ -70,19 +70,15 @@ func bareInsert(b *testing.B, s store, publishers int) {
 		"sqlite":   "CREATE TABLE bare (id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB UNIQUE, body BLOB)",
 		"postgres": "CREATE TABLE bare (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key BYTEA UNIQUE, body BYTEA)",
 	}[s.kind])
-	var db *sql.DB
-	var err error
+	driver, name, conns := "pgx", s.name, 24
 	if s.kind == "sqlite" {
-		db, err = sql.Open("sqlite", "file:"+s.name+"?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)")
-		require.NoError(b, err)
-		db.SetMaxOpenConns(1)
-	} else {
-		db, err = sql.Open("pgx", s.name)
-		require.NoError(b, err)
-		db.SetMaxOpenConns(24)
-		db.SetMaxIdleConns(24)
+		driver, name, conns = "sqlite", "file:"+s.name+"?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)", 1
 	}
+	db, err := sql.Open(driver, name)
+	require.NoError(b, err)
 	defer db.Close()
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
 	insert, err := db.Prepare(s.spelled("INSERT INTO bare (key, body) VALUES ($1, $2)"))
 	require.NoError(b, err)
 	events := benchEvents(b, b.N, benchSessions)
@@ -112,17 +108,17 @@ func BenchmarkAppend(b *testing.B) {
 				bareInsert(b, newStore(b, kind), publishers)
 			})
 			b.Run(fmt.Sprintf("publishers=%d/append", publishers), func(b *testing.B) {
-				benchAppend(b, kind, publishers, benchSessions)
+				benchAppend(b, newStore(b, kind).open(b), publishers, benchSessions)
 			})
 			b.Run(fmt.Sprintf("publishers=%d/session-each", publishers), func(b *testing.B) {
-				benchAppend(b, kind, publishers, b.N)
+				benchAppend(b, newStore(b, kind).open(b), publishers, b.N)
 			})
 		}
 	})
 }
 
-func benchAppend(b *testing.B, kind string, publishers, sessions int) {
-	in := newStore(b, kind).open(b)
+func benchAppend(b *testing.B, in *inbox.Inbox, publishers, sessions int) {
+	b.Helper()
 	events := benchEvents(b, b.N, sessions)
 	parallel(b, publishers, b.N, func(i int) error {
 		_, err := in.Append(context.Background(), events[i])
@@ -134,13 +130,13 @@ func benchAppend(b *testing.B, kind string, publishers, sessions int) {
 func BenchmarkHandle(b *testing.B) {
 	forEachKind(b, func(b *testing.B, kind string) {
 		b.Run("empty", func(b *testing.B) {
-			benchHandle(b, newStore(b, kind), func(context.Context, *inbox.Delivery) error { return nil })
+			benchHandle(b, newStore(b, kind).open(b), nothing)
 		})
 		b.Run("commit", func(b *testing.B) {
 			s := newStore(b, kind)
 			s.createVisits(b)
 			insert := s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)")
-			benchHandle(b, s, func(ctx context.Context, d *inbox.Delivery) error {
+			benchHandle(b, s.open(b), func(ctx context.Context, d *inbox.Delivery) error {
 				return d.Commit(ctx, func(tx *sql.Tx) error {
 					_, err := tx.ExecContext(ctx, insert, d.Event.SessionID, d.Attempt, d.Sequence)
 					return err
@@ -150,13 +146,8 @@ func BenchmarkHandle(b *testing.B) {
 	})
 }
 
-func benchHandle(b *testing.B, s store, f func(context.Context, *inbox.Delivery) error) {
-	in := s.open(b)
-	events := benchEvents(b, b.N, benchSessions)
-	parallel(b, 64, b.N, func(i int) error {
-		_, err := in.Append(context.Background(), events[i])
-		return err
-	})
+func benchHandle(b *testing.B, in *inbox.Inbox, f func(context.Context, *inbox.Delivery) error) {
+	benchAppend(b, in, 64, benchSessions)
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -174,14 +165,11 @@ func benchHandle(b *testing.B, s store, f func(context.Context, *inbox.Delivery)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkLatency measures the time from the start of an append to the start of the function, one
-// event at a time.
 // BenchmarkHandleBesideReaders has readers of the operator's page in a loop beside the workers.
 func BenchmarkHandleBesideReaders(b *testing.B) {
 	for _, readers := range []int{0, 12, 60} {
 		b.Run(fmt.Sprint(readers), func(b *testing.B) {
-			s := newStore(b, "postgres")
-			in := s.open(b)
+			in := newStore(b, "postgres").open(b)
 			page, err := console.New(in)
 			require.NoError(b, err)
 			var all sync.WaitGroup
@@ -195,7 +183,7 @@ func BenchmarkHandleBesideReaders(b *testing.B) {
 					}
 				})
 			}
-			benchHandle(b, s, func(ctx context.Context, d *inbox.Delivery) error {
+			benchHandle(b, in, func(ctx context.Context, d *inbox.Delivery) error {
 				return d.Commit(ctx, func(*sql.Tx) error { return nil })
 			})
 			cancel()
@@ -204,6 +192,8 @@ func BenchmarkHandleBesideReaders(b *testing.B) {
 	}
 }
 
+// BenchmarkLatency measures the time from the start of an append to the start of the function, one
+// event at a time.
 func BenchmarkLatency(b *testing.B) {
 	forEachKind(b, func(b *testing.B, kind string) {
 		in := newStore(b, kind).open(b)
@@ -249,10 +239,7 @@ func BenchmarkDay(b *testing.B) {
 }
 
 func dayStep(b *testing.B, s store, from, events, publishers int) {
-	db, err := s.db(context.Background())
-	require.NoError(b, err)
-	in, err := inbox.Open(context.Background(), db, inbox.WithRetention(24*time.Hour+6*time.Minute))
-	require.NoError(b, err)
+	in := s.openUnclosed(b, inbox.WithRetention(24*time.Hour+6*time.Minute))
 	var handled atomic.Int64
 	done := make(chan struct{})
 	stop := background(b, in, func(context.Context, *inbox.Delivery) error {
@@ -279,7 +266,7 @@ func dayStep(b *testing.B, s store, from, events, publishers int) {
 	<-done
 	stop()
 	s.exec(b, fmt.Sprintf("UPDATE heads_inbox_events SET received = received - %d", (12*time.Hour).Microseconds()))
-	_, err = in.Prune(context.Background())
+	_, err := in.Prune(context.Background())
 	require.NoError(b, err)
 	require.NoError(b, in.Close(context.Background()))
 }
@@ -297,7 +284,7 @@ func fileSize(tb testing.TB, path string) int64 {
 func BenchmarkIdle(b *testing.B) {
 	forEachKind(b, func(b *testing.B, kind string) {
 		in := newStore(b, kind).open(b)
-		stop := background(b, in, func(context.Context, *inbox.Delivery) error { return nil })
+		stop := background(b, in, nothing)
 		defer stop()
 		pauseFor(context.Background(), 500*time.Millisecond)
 		const period = 5 * time.Second
@@ -352,11 +339,7 @@ func BenchmarkOpenTransaction(b *testing.B) {
 	s := newStore(b, "postgres")
 	in := s.open(b)
 	s.createVisits(b)
-	dump, err := s.sql(b).BeginTx(b.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
-	require.NoError(b, err)
-	defer dump.Rollback()
-	_, err = dump.Exec("SELECT count(*) FROM heads_inbox_events")
-	require.NoError(b, err)
+	s.hold(b, "SELECT count(*) FROM heads_inbox_events")
 	var mu sync.Mutex
 	var lags []time.Duration
 	var ends []time.Time
@@ -419,26 +402,15 @@ func BenchmarkLarge(b *testing.B) {
 		return f
 	})
 	s.exec(b, "VACUUM ANALYZE")
-	measure := func(name string, f func() int) {
+	measure := func(name string, f func()) {
 		for i := range 3 {
 			begun := time.Now()
-			n := f()
+			f()
 			b.ReportMetric(float64(time.Since(begun).Microseconds())/1000, fmt.Sprint("ms-", name, "-", i+1))
-			_ = n
 		}
 	}
-	replay := func(q inbox.Query) func() int {
-		return func() (n int) {
-			require.NoError(b, in.Replay(b.Context(), q, func(context.Context, *inbox.Delivery) error { n++; return nil }))
-			return n
-		}
-	}
-	measure("status", func() int {
-		status, err := in.Status(b.Context())
-		require.NoError(b, err)
-		b.Logf("%+v", status)
-		return 0
-	})
+	replay := func(q inbox.Query) func() { return func() { replayed(b, in, q) } }
+	measure("status", func() { b.Logf("%+v", statusOf(b, in)) })
 	measure("session", replay(inbox.Query{HeadID: "head", SessionID: fmt.Sprint("session", rows/4)}))
 	measure("hour", replay(inbox.Query{From: time.Now().Add(-time.Hour), Limit: 100}))
 }

@@ -2,7 +2,6 @@ package inbox_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"io"
 	"net/http"
@@ -45,19 +44,6 @@ func (s store) bigTable(tb testing.TB, rows int) (waiting, dead, prunable int64)
 	return waiting, dead, prunable
 }
 
-// validIndexes returns how many of the two indexes that are built in the background are valid.
-func validIndexes(tb testing.TB, db *sql.DB) (n int) {
-	tb.Helper()
-	require.NoError(tb, db.QueryRow(`SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-		WHERE c.relname IN ('heads_inbox_events_oldest', 'heads_inbox_events_story') AND i.indisvalid`).Scan(&n))
-	return n
-}
-
-func (s store) dropNewIndexes(tb testing.TB) {
-	s.exec(tb, "DROP INDEX heads_inbox_events_oldest")
-	s.exec(tb, "DROP INDEX heads_inbox_events_story")
-}
-
 // best returns the shortest of several measurements, since other processes use the machine.
 func best(f func()) (d time.Duration) {
 	d = time.Hour
@@ -71,9 +57,7 @@ func best(f func()) (d time.Duration) {
 
 func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	rows := scale(t, 100_000, 1_000_000)
-	s := newStore(t, "postgres")
-	s.use(t, func(*inbox.Inbox) {})
-	s.dropNewIndexes(t) // as in tables of an older version
+	s := newOldStore(t)
 	waiting, dead, prunable := s.bigTable(t, rows)
 
 	// Two programs open the tables and build the indexes. The first also stores events.
@@ -99,8 +83,7 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	begun := time.Now()
 	in := s.open(t)
 	opened := time.Since(begun)
-	db := s.sql(t)
-	eventuallyIn(t, 3*time.Minute, "the indexes are built", func() bool { return validIndexes(t, db) == 2 })
+	s.awaitIndexes(t)
 	built := time.Since(begun)
 	cancel()
 	<-ended
@@ -118,29 +101,15 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	assert.Equal(t, waiting+stored.Load() > 10_000, status.Estimated)
 	assert.InEpsilon(t, waiting+stored.Load(), status.Pending, 0.4)
 	assert.Equal(t, dead, status.Dead)
-	count := func(q inbox.Query) func() {
-		return func() {
-			n := 0
-			for _, err := range in.Dead(t.Context(), q) {
-				require.NoError(t, err)
-				n++
-			}
-			assert.Positive(t, n)
-		}
-	}
 	replay := func(q inbox.Query, want int) func() {
-		return func() {
-			n := 0
-			require.NoError(t, in.Replay(t.Context(), q, func(context.Context, *inbox.Delivery) error { n++; return nil }))
-			assert.GreaterOrEqual(t, n, want)
-		}
+		return func() { assert.GreaterOrEqual(t, len(replayed(t, in, q)), want) }
 	}
 	someTime := time.Now().Add(-3 * 24 * time.Hour)
 	took := map[string]time.Duration{
 		"Status":       best(func() { _, err := in.Status(t.Context()); require.NoError(t, err) }),
 		"a session":    best(replay(inbox.Query{HeadID: "head", SessionID: fmt.Sprint("session", rows/6)}, 3)),
 		"ten minutes":  best(replay(inbox.Query{From: someTime, To: someTime.Add(10 * time.Minute)}, rows/2000)),
-		"dead letters": best(count(inbox.Query{Limit: 100})),
+		"dead letters": best(func() { assert.NotEmpty(t, deadOf(t, in, inbox.Query{Limit: 100})) }),
 	}
 	page, err := console.New(in)
 	require.NoError(t, err)
@@ -174,37 +143,21 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	assert.LessOrEqual(t, nothing, 4*limit)
 }
 
-// snapshot begins a transaction for which CREATE INDEX CONCURRENTLY waits.
-func (s store) snapshot(t *testing.T) *sql.Tx {
-	reader, err := s.sql(t).BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = reader.Rollback() })
-	_, err = reader.Exec("SELECT count(*) FROM heads_inbox_events")
-	require.NoError(t, err)
-	return reader
-}
-
 // A program that is killed while it builds an index leaves an invalid index.
 func TestInvalidIndexIsBuiltAgain(t *testing.T) {
-	s := newStore(t, "postgres")
-	s.use(t, func(*inbox.Inbox) {})
-	s.dropNewIndexes(t)
-	reader := s.snapshot(t)
-	db := s.sql(t)
-	exists := func() bool {
-		var n int
-		require.NoError(t, db.QueryRow("SELECT count(*) FROM pg_class WHERE relname = 'heads_inbox_events_oldest'").Scan(&n))
-		return n == 1
-	}
+	s := newOldStore(t)
+	reader := s.hold(t, "SELECT count(*) FROM heads_inbox_events")
 	s.use(t, func(in *inbox.Inbox) {
 		appendEvents(t, in, "session", 0, 3) // events are still stored
-		eventually(t, "the index is being built", exists)
+		eventually(t, "the index is being built", func() bool {
+			return s.int(t, "SELECT count(*) FROM pg_class WHERE relname = 'heads_inbox_events_oldest'") == 1
+		})
 		_ = statusOf(t, in)
 	}) // Close ends the build
-	assert.Zero(t, validIndexes(t, db))
+	assert.Zero(t, s.validIndexes(t))
 	require.NoError(t, reader.Rollback())
 	in := s.open(t)
-	eventually(t, "it is built again", func() bool { return validIndexes(t, db) == 2 })
+	s.awaitIndexes(t)
 	status := statusOf(t, in)
 	assert.EqualValues(t, 3, status.Pending)
 	assert.False(t, status.Estimated)
@@ -212,10 +165,8 @@ func TestInvalidIndexIsBuiltAgain(t *testing.T) {
 
 // A role with timeouts could never build the indexes of a large table.
 func TestIndexesAreBuiltWithoutTimeouts(t *testing.T) {
-	s := newStore(t, "postgres")
-	s.use(t, func(*inbox.Inbox) {})
-	s.dropNewIndexes(t)
-	reader := s.snapshot(t)
+	s := newOldStore(t)
+	reader := s.hold(t, "SELECT count(*) FROM heads_inbox_events")
 	for _, timeout := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
 		s.exec(t, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET "+timeout+" = 300', current_database()); END $$")
 	}
@@ -226,15 +177,12 @@ func TestIndexesAreBuiltWithoutTimeouts(t *testing.T) {
 			AND state = 'active' AND query_start < clock_timestamp() - interval '1 second'`) == 1
 	})
 	require.NoError(t, reader.Rollback())
-	db := s.sql(t)
-	eventually(t, "the indexes are built", func() bool { return validIndexes(t, db) == 2 })
+	s.awaitIndexes(t)
 	assert.Zero(t, log.count("indexes were not built"), log.String())
 }
 
 func TestFailedBuildsOfIndexesAreLogged(t *testing.T) {
-	s := newStore(t, "postgres")
-	s.use(t, func(*inbox.Inbox) {})
-	s.dropNewIndexes(t)
+	s := newOldStore(t)
 	role := fmt.Sprintf("stranger%d", databases.Add(1)) // it may use the tables, but does not own them
 	s.exec(t, "CREATE ROLE "+role+" LOGIN")
 	t.Cleanup(func() {
@@ -249,21 +197,8 @@ func TestFailedBuildsOfIndexesAreLogged(t *testing.T) {
 	assert.Contains(t, log.String(), "must be owner of table")
 }
 
-func TestManyOpensBuildTheIndexesOnce(t *testing.T) {
-	s := newStore(t, "postgres")
-	s.use(t, func(*inbox.Inbox) {})
-	s.dropNewIndexes(t)
-	for range 4 {
-		in := s.open(t)
-		_ = statusOf(t, in)
-	}
-	db := s.sql(t)
-	eventually(t, "the indexes are built", func() bool { return validIndexes(t, db) == 2 })
-}
-
 func TestListPagesAndStates(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t, inbox.WithErrorText())
+	forEachInbox(t, func(t *testing.T, _ store, in *inbox.Inbox) {
 		appendEvents(t, in, "dead", 0, 3)
 		appendEvents(t, in, "retrying", 3, 5)
 		appendEvents(t, in, "handled", 5, 9)
@@ -276,10 +211,9 @@ func TestListPagesAndStates(t *testing.T) {
 			}
 			return nil
 		})
-		eventually(t, "handled, dead or retrying", func() bool {
-			status, err := in.Status(t.Context())
-			return err == nil && status.Dead == 3 && status.Retrying == 1 && status.Running == 0 && status.Sessions == 1
-		})
+		eventually(t, "handled, dead or retrying", statusIs(in, func(s inbox.Status) bool {
+			return s.Dead == 3 && s.Retrying == 1 && s.Running == 0 && s.Sessions == 1
+		}))
 		stop()
 		appendEvents(t, in, "waiting", 9, 12)
 		deleted, err := in.DeleteDead(t.Context(), 2)
@@ -312,12 +246,13 @@ func TestListPagesAndStates(t *testing.T) {
 		assert.Equal(t, []int64{5, 4}, list(inbox.Query{SessionID: "retrying"}, ""))
 		assert.Empty(t, list(inbox.Query{To: time.Now().Add(-time.Hour)}, ""))
 		assert.Len(t, list(inbox.Query{From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour)}, ""), 12)
-		for _, bad := range []func() error{
-			func() error { _, _, err := in.List(t.Context(), inbox.Query{}, "sleeping", 0); return err },
-			func() error { _, _, err := in.List(t.Context(), inbox.Query{}, "", -1); return err },
-			func() error { _, _, err := in.List(t.Context(), inbox.Query{Limit: -1}, "", 0); return err },
-		} {
-			assert.ErrorContains(t, bad(), "inbox.List")
+		for _, bad := range []struct {
+			query  inbox.Query
+			state  inbox.State
+			before int64
+		}{{state: "sleeping"}, {before: -1}, {query: inbox.Query{Limit: -1}}} {
+			_, _, err := in.List(t.Context(), bad.query, bad.state, bad.before)
+			assert.ErrorContains(t, err, "inbox.List")
 		}
 
 		e, event, err := in.Entry(t.Context(), 1)
@@ -335,19 +270,38 @@ func TestListPagesAndStates(t *testing.T) {
 		_, _, err = in.Entry(t.Context(), 13)
 		assert.ErrorIs(t, err, inbox.ErrNotFound)
 		assert.NotErrorIs(t, err, inbox.ErrUnavailable)
-	})
+	}, inbox.WithErrorText())
 }
 
 // List reads a limited number of rows, for every filter.
 func TestListEndsEarlyAndSaysWhere(t *testing.T) {
 	s, in := newInbox(t, "postgres")
 	s.fill(t, 6000, func(i int) filled { return filled{session: fmt.Sprint(i), received: time.Now()} })
-	page, next, err := in.List(t.Context(), inbox.Query{HeadID: "nobody"}, "", 0)
-	require.NoError(t, err)
-	assert.Empty(t, page)
-	assert.EqualValues(t, 1001, next)
-	page, next, err = in.List(t.Context(), inbox.Query{HeadID: "nobody"}, "", next)
-	require.NoError(t, err)
-	assert.Empty(t, page)
-	assert.Zero(t, next)
+	for _, step := range []struct{ before, next int64 }{{0, 1001}, {1001, 0}} {
+		page, next, err := in.List(t.Context(), inbox.Query{HeadID: "nobody"}, "", step.before)
+		require.NoError(t, err)
+		assert.Empty(t, page)
+		assert.Equal(t, step.next, next)
+	}
+}
+
+// awaitIndexes waits until both indexes that are built in the background are valid.
+func (s store) awaitIndexes(tb testing.TB) {
+	tb.Helper()
+	eventuallyIn(tb, 3*time.Minute, "the indexes are built", func() bool { return s.validIndexes(tb) == 2 })
+}
+
+func (s store) validIndexes(tb testing.TB) int64 {
+	tb.Helper()
+	return s.int(tb, `SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+		WHERE c.relname IN ('heads_inbox_events_oldest', 'heads_inbox_events_story') AND i.indisvalid`)
+}
+
+// newOldStore returns a database with tables of an older version, which have no such indexes.
+func newOldStore(tb testing.TB) store {
+	s := newStore(tb, "postgres")
+	s.use(tb, func(*inbox.Inbox) {})
+	s.exec(tb, "DROP INDEX heads_inbox_events_oldest")
+	s.exec(tb, "DROP INDEX heads_inbox_events_story")
+	return s
 }

@@ -152,7 +152,7 @@ func (c *company) finish(t *testing.T, admin store) {
 }
 
 // eventuallyIn is eventually with a longer limit, for elections.
-func eventuallyIn(t *testing.T, d time.Duration, what string, condition func() bool) {
+func eventuallyIn(t testing.TB, d time.Duration, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, d, 20*time.Millisecond, what)
 }
@@ -251,9 +251,7 @@ func TestPoolerNeedsNoOption(t *testing.T) {
 		"no option": "", "exec": " default_query_exec_mode=exec", "simple protocol": " default_query_exec_mode=simple_protocol",
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, err := pgtest.New()
-			require.NoError(t, err)
-			defer server.Close()
+			server := newServer(t)
 			server.Exec(t, "postgres", "CREATE DATABASE inbox")
 			pooler, err := server.NewPooler()
 			require.NoError(t, err)

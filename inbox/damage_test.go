@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -18,7 +19,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
@@ -46,20 +46,16 @@ func copyFile(t *testing.T, from, to string) {
 // assertDamagedOrWhole asserts that Open returns ErrDamaged or that all acknowledged events are
 // readable.
 func assertDamagedOrWhole(t *testing.T, path string, events int) (damaged bool) {
-	db, err := sqlite.Open(path)
-	require.NoError(t, err)
-	in, err := inbox.Open(t.Context(), db)
-	if err != nil {
-		require.ErrorIs(t, err, inbox.ErrDamaged)
-		return true
-	}
-	defer in.Close(context.Background())
+	in, err := store{"sqlite", path}.try(t.Context())
 	n := 0
-	err = in.Replay(t.Context(), inbox.Query{}, func(_ context.Context, d *inbox.Delivery) error {
-		assert.Equal(t, string(eventBody("head", "session", numberOf(d.Event))), string(d.Event.Raw.Bytes()))
-		n++
-		return nil
-	})
+	if err == nil {
+		defer in.Close(context.Background())
+		err = in.Replay(t.Context(), inbox.Query{}, func(_ context.Context, d *inbox.Delivery) error {
+			assert.Equal(t, string(eventBody("head", "session", numberOf(d.Event))), string(d.Event.Raw.Bytes()))
+			n++
+			return nil
+		})
+	}
 	if err != nil {
 		require.ErrorIs(t, err, inbox.ErrDamaged)
 		return true
@@ -80,67 +76,53 @@ func TestDamagedFileIsNoticed(t *testing.T) {
 	remove := func(suffix string) func(*testing.T, string) {
 		return func(t *testing.T, path string) { require.NoError(t, os.Remove(path+suffix)) }
 	}
-	for _, c := range []struct {
-		name    string
-		damage  func(*testing.T, string)
-		damaged bool
-	}{
-		{"nothing", func(*testing.T, string) {}, false},
-		{"cut", truncate("", 0.5), true},
-		{"emptied", truncate("", 0), true},
-		{"removed", remove(""), true},
-		{"wal removed", remove("-wal"), true},
-		{"wal cut", truncate("-wal", 0.7), true},
-		{"wal emptied", truncate("-wal", 0), true},
-		{"no database", func(t *testing.T, path string) {
+	for name, damage := range map[string]func(*testing.T, string){
+		"cut": truncate("", 0.5), "emptied": truncate("", 0), "removed": remove(""),
+		"wal removed": remove("-wal"), "wal cut": truncate("-wal", 0.7), "wal emptied": truncate("-wal", 0),
+		"no database": func(t *testing.T, path string) {
 			require.NoError(t, os.WriteFile(path, []byte("this is not a database, but a text of some length"), 0o600))
 			require.NoError(t, os.Remove(path+"-wal"))
-		}, true},
-		{"checkpointed by a shell", func(t *testing.T, path string) {
-			store{"sqlite", path}.exec(t, "PRAGMA wal_checkpoint(TRUNCATE)")
-			_ = os.Remove(path + "-wal")
-		}, false},
+		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			path := crashed(t, events)
-			c.damage(t, path)
-			assert.Equal(t, c.damaged, assertDamagedOrWhole(t, path, events))
+			damage(t, path)
+			assert.True(t, assertDamagedOrWhole(t, path, events))
 		})
 	}
+	path := crashed(t, events)
+	store{"sqlite", path}.exec(t, "PRAGMA wal_checkpoint(TRUNCATE)")
+	_ = os.Remove(path + "-wal")
+	assert.False(t, assertDamagedOrWhole(t, path, events), "checkpointed by a shell")
+	assert.False(t, assertDamagedOrWhole(t, crashed(t, events), events), "not damaged")
 }
 
 func TestDamagedErrorSaysHowToGoOn(t *testing.T) {
-	path := crashed(t, 100)
-	require.NoError(t, os.Remove(path+"-wal"))
-	db, err := sqlite.Open(path)
-	require.NoError(t, err)
-	_, err = inbox.Open(t.Context(), db)
-	require.ErrorContains(t, err, "remove "+path+"-mark to go on")
-	require.NoError(t, os.Remove(path+"-mark"))
-	store{"sqlite", path}.open(t)
+	s := store{"sqlite", crashed(t, 100)}
+	require.NoError(t, os.Remove(s.name+"-wal"))
+	_, err := s.try(t.Context())
+	require.ErrorContains(t, err, "remove "+s.name+"-mark to go on")
+	require.NoError(t, os.Remove(s.name+"-mark"))
+	s.open(t)
 }
 
 func TestFlippedBytesReachNoFunction(t *testing.T) {
 	const events, flips = 100, 60
 	original := crashed(t, events)
 	store{"sqlite", original}.exec(t, "PRAGMA wal_checkpoint(TRUNCATE)")
-	info, err := os.Stat(original)
+	whole, err := os.ReadFile(original)
 	require.NoError(t, err)
 	damaged := 0
 	for i := range flips {
 		path := filepath.Join(t.TempDir(), "inbox.db")
-		copyFile(t, original, path)
-		copyFile(t, original+"-mark", path+"-mark")
-		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		require.NoError(t, err)
-		at, length := rand.Int64N(info.Size()), 1+i%64
-		noise := make([]byte, length)
+		at, noise := rand.IntN(len(whole)), make([]byte, 1+i%64)
 		for j := range noise {
 			noise[j] = byte(rand.Uint32())
 		}
-		_, err = f.WriteAt(noise, at)
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
+		file := slices.Concat(whole, noise)[:max(len(whole), at+len(noise))]
+		copy(file[at:], noise)
+		require.NoError(t, os.WriteFile(path, file, 0o600))
+		copyFile(t, original+"-mark", path+"-mark")
 		if t.Run(fmt.Sprintf("at %d %x", at, noise), func(t *testing.T) {
 			if assertDamagedOrWhole(t, path, events) {
 				damaged++
@@ -181,11 +163,8 @@ func TestFullDiskRefusesAtOnceAndRecovers(t *testing.T) {
 	if !ok {
 		return
 	}
-	s := store{"sqlite", filepath.Join(dir, "inbox.db")}
-	in := s.open(t)
-	h, err := in.Handler(heads.SharedKeys(sharedKey))
-	require.NoError(t, err)
-	send := serveHandler(t, h)
+	in := store{"sqlite", filepath.Join(dir, "inbox.db")}.open(t)
+	send := serve(t, in)
 	acknowledged := 0
 	begun := time.Now()
 	for send(eventBody("head", "session", acknowledged)) == http.StatusOK {
@@ -194,7 +173,7 @@ func TestFullDiskRefusesAtOnceAndRecovers(t *testing.T) {
 		begun = time.Now()
 	}
 	assert.Less(t, time.Since(begun), 1200*time.Millisecond, "the first refusal does not wait for room")
-	_, err = in.Append(t.Context(), newEvent(t, "head", "session", acknowledged))
+	_, err := in.Append(t.Context(), newEvent(t, "head", "session", acknowledged))
 	assert.ErrorIs(t, err, inbox.ErrFull)
 	for range 3 {
 		begun := time.Now()
@@ -203,11 +182,8 @@ func TestFullDiskRefusesAtOnceAndRecovers(t *testing.T) {
 	}
 	require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"))
 	eventually(t, "there is room", func() bool { return send(eventBody("head", "session", acknowledged)) == http.StatusOK })
-	acknowledged++
-	n := 0
-	require.NoError(t, in.Replay(t.Context(), inbox.Query{}, func(context.Context, *inbox.Delivery) error { n++; return nil }))
-	assert.Equal(t, acknowledged, n)
-	t.Logf("%d events until the disk was full, one after it", acknowledged-1)
+	assert.Len(t, replayed(t, in, inbox.Query{}), acknowledged+1)
+	t.Logf("%d events until the disk was full, one after it", acknowledged)
 }
 
 func TestOpenRefusesPathsThatWouldNotHold(t *testing.T) {
@@ -247,7 +223,7 @@ func TestReadOnlyFileIsRefused(t *testing.T) {
 	s := store{"sqlite", filepath.Join(dir, "inbox.db")}
 	require.NoError(t, s.open(t).Close(t.Context()))
 	require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
-	err := s.refusal(t)
+	_, err := s.try(t.Context())
 	assert.ErrorContains(t, err, "read-only file system")
 }
 
@@ -275,9 +251,7 @@ func TestExecModeNeedsNoPreparedStatement(t *testing.T) {
 				}
 				return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(ctx, tx, d) })
 			}, inbox.Backoff(at(0)))
-			n := 0
-			require.NoError(t, in.Replay(t.Context(), inbox.Query{HeadID: "head"}, func(context.Context, *inbox.Delivery) error { n++; return nil }))
-			assert.Equal(t, 5, n)
+			assert.Len(t, replayed(t, in, inbox.Query{HeadID: "head"}), 5)
 			assert.EqualValues(t, 5, s.int(t, "SELECT count(*) FROM visits"))
 			assert.Zero(t, s.int(t, "SELECT count(*) FROM pg_prepared_statements"))
 		})

@@ -3,9 +3,7 @@ package inbox_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headsapi/heads-go/inbox"
-	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
 const mostRuns = 5 // of an effect in one Commit
@@ -23,25 +20,20 @@ const mostRuns = 5 // of an effect in one Commit
 type poison struct {
 	kind   string // of the store, or "" for every kind
 	setup  func(t *testing.T, s store) (other *sql.DB)
-	effect func(ctx context.Context, tx, other execer) error
+	effect func(ctx context.Context, tx *sql.Tx, other *sql.DB) error
 	lease  time.Duration // 0 for the default
 	once   bool          // each attempt runs it once
 }
 
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-func execute(text string) func(context.Context, execer, execer) error {
-	return func(ctx context.Context, tx, _ execer) error {
+func execute(text string) func(context.Context, *sql.Tx, *sql.DB) error {
+	return func(ctx context.Context, tx *sql.Tx, _ *sql.DB) error {
 		_, err := tx.ExecContext(ctx, text)
 		return err
 	}
 }
 
-func elsewhere(text string) func(context.Context, execer, execer) error {
-	return func(ctx context.Context, _, other execer) error {
+func elsewhere(text string) func(context.Context, *sql.Tx, *sql.DB) error {
+	return func(ctx context.Context, _ *sql.Tx, other *sql.DB) error {
 		_, err := other.ExecContext(ctx, text)
 		return err
 	}
@@ -65,13 +57,29 @@ func raisingElsewhere(code string) func(*testing.T, store) *sql.DB {
 	}
 }
 
-const (
-	insertVisit = "INSERT INTO visits VALUES (-1)"
-	slowRows    = "SELECT pg_sleep(0.02) FROM generate_series(1, 1000)"
-)
+// cutOff returns an effect with a context that ends after 100 ms, and that hides its error.
+func cutOff(f func(short context.Context, tx *sql.Tx) error) func(context.Context, *sql.Tx, *sql.DB) error {
+	return func(ctx context.Context, tx *sql.Tx, _ *sql.DB) error {
+		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		return fmt.Errorf("hidden: %v", f(short, tx)) //nolint:errorlint // the connection reports it
+	}
+}
+
+func readAll(rows *sql.Rows, err error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+	}
+	return rows.Err()
+}
+
+const insertVisit = "INSERT INTO visits (number) VALUES (-1)"
 
 var poisons = map[string]poison{
-	"its statement timeout": {kind: "postgres", effect: func(ctx context.Context, tx, _ execer) error {
+	"its statement timeout": {kind: "postgres", effect: func(ctx context.Context, tx *sql.Tx, _ *sql.DB) error {
 		_, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = '20ms'")
 		if err == nil {
 			_, err = tx.ExecContext(ctx, "SELECT pg_sleep(10)")
@@ -82,11 +90,7 @@ var poisons = map[string]poison{
 		kind: "postgres",
 		setup: func(t *testing.T, s store) *sql.DB {
 			s.exec(t, insertVisit)
-			holder, err := s.sql(t).Begin()
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = holder.Rollback() })
-			_, err = holder.Exec("SELECT number FROM visits FOR UPDATE")
-			require.NoError(t, err)
+			s.hold(t, "SELECT number FROM visits FOR UPDATE")
 			return nil
 		},
 		effect: execute("SELECT number FROM visits FOR UPDATE NOWAIT"),
@@ -110,59 +114,44 @@ var poisons = map[string]poison{
 	"another database that shuts down":         {setup: raisingElsewhere("57P01"), effect: elsewhere("SELECT refuse()"), once: true},
 	"another file that is busy": {
 		setup: func(t *testing.T, _ store) *sql.DB {
-			path := "file:" + filepath.Join(t.TempDir(), "other.db")
-			holder, err := sql.Open("sqlite", path)
+			file := newStore(t, "sqlite")
+			file.exec(t, "CREATE TABLE t (n INTEGER)")
+			holder, err := file.sql(t).Begin() // immediate
 			require.NoError(t, err)
-			t.Cleanup(func() { holder.Close() })
-			holder.SetMaxOpenConns(1)
-			_, err = holder.Exec("CREATE TABLE t (n INTEGER); BEGIN IMMEDIATE")
-			require.NoError(t, err)
-			other, err := sql.Open("sqlite", path)
+			t.Cleanup(func() { _ = holder.Rollback() })
+			other, err := sql.Open("sqlite", "file:"+file.name) // waits for no lock
 			require.NoError(t, err)
 			t.Cleanup(func() { other.Close() })
 			return other
 		},
 		effect: elsewhere("INSERT INTO t VALUES (1)"), once: true,
 	},
-	"the end of another claim": {effect: func(context.Context, execer, execer) error { return inbox.ErrFenced }, once: true},
+	"the end of another claim": {effect: func(context.Context, *sql.Tx, *sql.DB) error { return inbox.ErrFenced }, once: true},
 	// pgx closes a connection whose statement is cut off by its context.
-	"the end of a context of its own": {kind: "postgres", effect: func(ctx context.Context, tx, _ execer) error {
-		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-		defer cancel()
+	"the end of a context of its own": {kind: "postgres", effect: cutOff(func(short context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(short, "SELECT pg_sleep(10)")
-		return fmt.Errorf("hidden: %v", err) //nolint:errorlint // the connection reports it
-	}},
-	"the end of such a context, ignored": {kind: "postgres", effect: func(ctx context.Context, tx, _ execer) error {
+		return err
+	})},
+	"the end of such a context, ignored": {kind: "postgres", effect: func(ctx context.Context, tx *sql.Tx, _ *sql.DB) error {
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		defer cancel()
 		_, _ = tx.ExecContext(short, "SELECT pg_sleep(10)")
 		return nil
 	}},
-	"the end of such a context while it reads": {kind: "postgres", effect: func(ctx context.Context, tx, _ execer) error {
-		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		defer cancel()
-		rows, err := tx.QueryContext(short, slowRows)
+	"the end of such a context while it reads": {kind: "postgres", effect: cutOff(func(short context.Context, tx *sql.Tx) error {
+		return readAll(tx.QueryContext(short, "SELECT pg_sleep(0.02) FROM generate_series(1, 1000)"))
+	})},
+	"a prepared statement that is cut off": {kind: "postgres", effect: cutOff(func(short context.Context, tx *sql.Tx) error {
+		prepared, err := tx.PrepareContext(context.WithoutCancel(short), "SELECT pg_sleep(10)")
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-		}
-		return fmt.Errorf("hidden: %v", rows.Err()) //nolint:errorlint // the connection reports it
-	}},
-	"a prepared statement that is cut off": {kind: "postgres", effect: func(ctx context.Context, tx, _ execer) error {
-		prepared, err := tx.(*sql.Tx).PrepareContext(ctx, "SELECT pg_sleep(10)")
-		if err != nil {
-			return err
-		}
-		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-		defer cancel()
 		_, err = prepared.ExecContext(short)
-		return fmt.Errorf("hidden: %v", err) //nolint:errorlint // the connection reports it
-	}},
+		return err
+	})},
 	"a wait that is longer than the lease": {
 		kind: "postgres", lease: 300 * time.Millisecond, once: true, // the lease of the first run has ended
-		effect: func(ctx context.Context, tx, _ execer) error {
+		effect: func(ctx context.Context, tx *sql.Tx, _ *sql.DB) error {
 			pauseFor(ctx, 500*time.Millisecond) // the server ends the transaction
 			_, err := tx.ExecContext(ctx, insertVisit)
 			return err
@@ -188,7 +177,7 @@ func (p poison) handle(t *testing.T, s store) {
 	const attempts = 2
 	log, option := newLog()
 	in := s.open(t, option)
-	s.exec(t, "CREATE TABLE visits (number BIGINT)")
+	s.createVisits(t)
 	var other *sql.DB
 	if p.setup != nil {
 		other = p.setup(t, s)
@@ -246,14 +235,8 @@ func TestLostConnectionOfAnEffectIsNoAttempt(t *testing.T) {
 		"in a statement with a context": func(ctx context.Context, tx *sql.Tx) error {
 			short, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
-			rows, err := tx.QueryContext(short, "SELECT n, CASE n WHEN 50000 THEN pg_terminate_backend(pg_backend_pid()) END FROM generate_series(1, 100000) n")
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for rows.Next() {
-			}
-			return errors.New("another error")
+			_ = readAll(tx.QueryContext(short, "SELECT n, CASE n WHEN 50000 THEN pg_terminate_backend(pg_backend_pid()) END FROM generate_series(1, 100000) n"))
+			return errTest
 		},
 		"before the commit": func(ctx context.Context, tx *sql.Tx) error {
 			_, _ = tx.ExecContext(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
@@ -262,7 +245,7 @@ func TestLostConnectionOfAnEffectIsNoAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, in := newInbox(t, "postgres")
-			s.exec(t, "CREATE TABLE visits (number BIGINT)")
+			s.createVisits(t)
 			appendEvents(t, in, "session", 0, 1)
 			var runs, attempt atomic.Int64
 			background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
@@ -286,12 +269,10 @@ func TestLostConnectionOfAnEffectIsNoAttempt(t *testing.T) {
 
 // The server is away for longer than a statement waits, but not for a lease.
 func TestServerThatIsAwayDuringAnEffectIsNoAttempt(t *testing.T) {
-	server, err := pgtest.New()
-	require.NoError(t, err)
-	defer server.Close()
+	server := newServer(t)
 	s := store{"postgres", server.DSN("postgres")}
 	in := s.open(t)
-	s.exec(t, "CREATE TABLE visits (number BIGINT)")
+	s.createVisits(t)
 	appendEvents(t, in, "session", 0, 1)
 	running, killed := make(chan struct{}), make(chan struct{})
 	var attempt atomic.Int64

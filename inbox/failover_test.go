@@ -2,10 +2,8 @@ package inbox_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -13,43 +11,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
 // newPair starts a primary and a standby that its commits wait for.
 func newPair(t *testing.T) (primary, standby *pgtest.Server) {
-	primary, err := pgtest.New()
-	require.NoError(t, err)
-	t.Cleanup(primary.Close)
+	primary = newServer(t)
 	primary.Exec(t, "postgres", "CREATE DATABASE inbox")
-	standby, err = primary.Standby("second")
+	standby, err := primary.Standby("second")
 	require.NoError(t, err)
 	t.Cleanup(standby.Close)
 	primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'second'", "SELECT pg_reload_conf()")
-	db, err := sql.Open("pgx", primary.DSN("postgres"))
-	require.NoError(t, err)
-	defer db.Close()
+	s := store{"postgres", primary.DSN("postgres")}
 	eventually(t, "the standby is synchronous", func() bool {
-		var n int
-		err := db.QueryRow("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'").Scan(&n)
-		return err == nil && n == 1
+		return s.int(t, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
 	})
 	return primary, standby
-}
-
-// serve starts the inbox's handler and returns a client that delivers to it.
-func serve(t *testing.T, in *inbox.Inbox) func(body []byte) int {
-	h, err := in.Handler(heads.SharedKeys(sharedKey))
-	require.NoError(t, err)
-	return serveHandler(t, h)
-}
-
-func newHTTPServer(t *testing.T, h http.Handler) *httptest.Server {
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	return srv
 }
 
 func TestFailoverLosesNothingThatWasAcknowledged(t *testing.T) {
@@ -67,8 +45,7 @@ func failOver(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex
 	acknowledged, refused, promoted, after := map[int]bool{}, 0, false, 0
-	enough := make(chan struct{}, 1)
-	recovered := make(chan struct{}, 1)
+	enough, recovered := make(chan struct{}, 1), make(chan struct{}, 1)
 	var publishing sync.WaitGroup
 	for i := range publishers {
 		publishing.Go(func() {
@@ -113,31 +90,12 @@ func failOver(t *testing.T) {
 	await(t, recovered, "the inbox recovers by itself")
 	cancel()
 	publishing.Wait()
-	stored := map[int]bool{}
-	require.NoError(t, in.Replay(t.Context(), inbox.Query{}, func(_ context.Context, d *inbox.Delivery) error {
-		stored[numberOf(d.Event)] = true
-		return nil
-	}))
-	lost := 0
-	for n := range acknowledged {
-		if !stored[n] {
-			lost++
-		}
-	}
-	t.Logf("acknowledged %d, %d of them when the primary was killed and %d when refusals began; refused %d; lost %d",
-		len(acknowledged), atKill, betweenKills, refused, lost)
-	assert.Zero(t, lost)
-	assert.Equal(t, standby.Host(), s.host(t), "the events are on the standby")
-}
-
-// host returns the socket of the server that a new connection of the pool would use.
-func (s store) host(t *testing.T) string {
-	db, err := sql.Open("pgx", s.name+" target_session_attrs=read-write")
-	require.NoError(t, err)
-	defer db.Close()
+	t.Logf("acknowledged %d, %d of them when the primary was killed and %d when refusals began; refused %d",
+		len(acknowledged), atKill, betweenKills, refused)
+	assert.Zero(t, lost(t, in, acknowledged))
 	var host string
-	require.NoError(t, db.QueryRow("SHOW unix_socket_directories").Scan(&host))
-	return host
+	require.NoError(t, store{"postgres", s.name + " target_session_attrs=read-write"}.sql(t).QueryRow("SHOW unix_socket_directories").Scan(&host))
+	assert.Equal(t, standby.Host(), host, "the events are on the standby")
 }
 
 func signalOnce(c chan struct{}) {
@@ -197,21 +155,11 @@ func TestCommitWithAWarningIsNoSuccess(t *testing.T) {
 		_, err := in.Append(context.Background(), second)
 		result <- err
 	}()
-	db, err := sql.Open("pgx", primary.DSN("postgres"))
-	require.NoError(t, err)
-	defer db.Close()
-	cancelled := 0
+	admin, cancelled := store{"postgres", primary.DSN("postgres")}, int64(0)
 	eventually(t, "the append ends", func() bool {
-		select {
-		case err = <-result:
-			return true
-		default:
-		}
-		var n int
-		assert.NoError(t, db.QueryRow("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&n))
-		cancelled += n
-		return false
+		cancelled += admin.int(t, "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+		return len(result) > 0
 	})
 	assert.Positive(t, cancelled)
-	assert.ErrorIs(t, err, inbox.ErrUnavailable)
+	assert.ErrorIs(t, <-result, inbox.ErrUnavailable)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,8 +72,8 @@ func forEachStore(t *testing.T, f func(t *testing.T, s store)) {
 	t.Run("postgres", func(t *testing.T) { f(t, newStore(t, "postgres")) })
 }
 
-func forEachInbox(t *testing.T, f func(t *testing.T, s store, in *inbox.Inbox)) {
-	forEachStore(t, func(t *testing.T, s store) { f(t, s, s.open(t)) })
+func forEachInbox(t *testing.T, f func(t *testing.T, s store, in *inbox.Inbox), opts ...inbox.Option) {
+	forEachStore(t, func(t *testing.T, s store) { f(t, s, s.open(t, opts...)) })
 }
 
 func newInbox(t *testing.T, kind string) (store, *inbox.Inbox) {
@@ -94,23 +95,11 @@ func (s store) db(ctx context.Context) (*inbox.DB, error) {
 	return sqlite.Open(s.name)
 }
 
-// openUnclosed opens an inbox.
 func (s store) openUnclosed(tb testing.TB, opts ...inbox.Option) *inbox.Inbox {
 	tb.Helper()
-	db, err := s.db(tb.Context())
-	require.NoError(tb, err)
-	in, err := inbox.Open(tb.Context(), db, opts...)
+	in, err := s.try(tb.Context(), opts...)
 	require.NoError(tb, err)
 	return in
-}
-
-// refusal returns the error of Open.
-func (s store) refusal(tb testing.TB, opts ...inbox.Option) error {
-	tb.Helper()
-	db, err := s.db(tb.Context())
-	require.NoError(tb, err)
-	_, err = inbox.Open(tb.Context(), db, opts...)
-	return err
 }
 
 // open opens an inbox that is closed when the test ends.
@@ -140,13 +129,17 @@ func (s store) sql(tb testing.TB) *sql.DB {
 
 func (s store) exec(tb testing.TB, text string, args ...any) {
 	tb.Helper()
-	_, err := s.sql(tb).Exec(text, args...)
+	db := s.sql(tb)
+	defer db.Close()
+	_, err := db.Exec(text, args...)
 	require.NoError(tb, err, text)
 }
 
 func (s store) int(tb testing.TB, text string, args ...any) (n int64) {
 	tb.Helper()
-	require.NoError(tb, s.sql(tb).QueryRow(text, args...).Scan(&n), text)
+	db := s.sql(tb)
+	defer db.Close()
+	require.NoError(tb, db.QueryRow(text, args...).Scan(&n), text)
 	return n
 }
 
@@ -213,12 +206,20 @@ func background(tb testing.TB, in *inbox.Inbox, f func(context.Context, *inbox.D
 	return stop
 }
 
-// handleAll calls Run with f until no event waits.
-func handleAll(tb testing.TB, in *inbox.Inbox, f func(context.Context, *inbox.Delivery) error, opts ...inbox.RunOption) {
+// handleAll calls Run with f until no event waits, and returns the attempts in the order of their
+// beginnings.
+func handleAll(tb testing.TB, in *inbox.Inbox, f func(context.Context, *inbox.Delivery) error, opts ...inbox.RunOption) (seen []*inbox.Delivery) {
 	tb.Helper()
-	stop := background(tb, in, f, opts...)
+	var mu sync.Mutex
+	stop := background(tb, in, func(ctx context.Context, d *inbox.Delivery) error {
+		mu.Lock()
+		seen = append(seen, d)
+		mu.Unlock()
+		return f(ctx, d)
+	}, opts...)
 	eventually(tb, "all events are handled", pendingIsZero(in))
 	stop()
+	return seen
 }
 
 func statusOf(tb testing.TB, in *inbox.Inbox) inbox.Status {
@@ -254,10 +255,7 @@ func answers(url string) bool {
 }
 
 func pendingIsZero(in *inbox.Inbox) func() bool {
-	return func() bool {
-		s, err := in.Status(context.Background())
-		return err == nil && s.Pending == 0
-	}
+	return statusIs(in, func(s inbox.Status) bool { return s.Pending == 0 })
 }
 
 func at(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
@@ -330,13 +328,86 @@ func (s store) fill(tb testing.TB, n int, describe func(i int) filled) {
 	require.NoError(tb, err)
 }
 
-// full reports whether the tests run with the large counts.
-func full(tb testing.TB) bool { return runs(tb) > 1 }
-
 // scale returns large in a full run, otherwise small.
 func scale(tb testing.TB, small, large int) int {
-	if full(tb) {
+	if runs(tb) > 1 {
 		return large
 	}
 	return small
+}
+
+// try returns what Open does.
+func (s store) try(ctx context.Context, opts ...inbox.Option) (*inbox.Inbox, error) {
+	db, err := s.db(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return inbox.Open(ctx, db, opts...)
+}
+
+// newServer starts a PostgreSQL server for the test alone.
+func newServer(tb testing.TB, settings ...string) *pgtest.Server {
+	tb.Helper()
+	server, err := pgtest.New(settings...)
+	require.NoError(tb, err)
+	tb.Cleanup(server.Close)
+	return server
+}
+
+// hold executes a statement in a transaction that is open until the test ends it or ends itself.
+func (s store) hold(tb testing.TB, text string, args ...any) *sql.Tx {
+	tb.Helper()
+	tx, err := s.sql(tb).BeginTx(tb.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = tx.Rollback() })
+	_, err = tx.Exec(text, args...)
+	require.NoError(tb, err)
+	return tx
+}
+
+func nothing(context.Context, *inbox.Delivery) error { return nil }
+
+// replayed returns the events of a Replay.
+func replayed(tb testing.TB, in *inbox.Inbox, q inbox.Query) (all []*inbox.Delivery) {
+	tb.Helper()
+	require.NoError(tb, in.Replay(tb.Context(), q, func(_ context.Context, d *inbox.Delivery) error { all = append(all, d); return nil }))
+	return all
+}
+
+// lost counts the acknowledged events that the inbox does not have.
+func lost(tb testing.TB, in *inbox.Inbox, acknowledged map[int]bool) (n int) {
+	tb.Helper()
+	stored := map[int]bool{}
+	for _, d := range replayed(tb, in, inbox.Query{}) {
+		stored[numberOf(d.Event)] = true
+	}
+	for number := range acknowledged {
+		if !stored[number] {
+			n++
+		}
+	}
+	return n
+}
+
+// serve starts the inbox's handler and returns a client that delivers to it.
+func serve(tb testing.TB, in *inbox.Inbox, opts ...heads.EventHandlerOption) func(body []byte) int {
+	tb.Helper()
+	h, err := in.Handler(heads.SharedKeys(sharedKey), opts...)
+	require.NoError(tb, err)
+	srv := httptest.NewServer(h)
+	tb.Cleanup(srv.Close)
+	return func(body []byte) int { return deliver(srv.Client(), srv.URL, body) }
+}
+
+func statusIs(in *inbox.Inbox, is func(inbox.Status) bool) func() bool {
+	return func() bool {
+		s, err := in.Status(context.Background())
+		return err == nil && is(s)
+	}
+}
+
+func requireClosed(tb testing.TB, in *inbox.Inbox) {
+	tb.Helper()
+	_, err := in.Status(tb.Context())
+	require.ErrorIs(tb, err, inbox.ErrClosed)
 }

@@ -2,10 +2,11 @@ package inbox_test
 
 import (
 	"context"
-	"io"
+	"database/sql"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,15 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headsapi/heads-go/inbox"
-	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
 // health returns the status and the body of an answer of Health.
-func health(h http.Handler, method string) (int, string) {
+func health(h http.Handler) (int, string) {
 	answer := httptest.NewRecorder()
-	h.ServeHTTP(answer, httptest.NewRequest(method, "/health", nil))
-	body, _ := io.ReadAll(answer.Body)
-	return answer.Code, string(body)
+	h.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/health", nil))
+	return answer.Code, answer.Body.String()
 }
 
 // recordTouches counts the writes of Health in a table.
@@ -39,20 +38,16 @@ func (s store) recordTouches(t *testing.T) {
 func TestHealthWritesOnceASecondAndFollowsTheDatabase(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		s, in := newInbox(t, "sqlite")
-		locked, err := s.sql(t).Conn(t.Context())
-		require.NoError(t, err)
-		exec := func(text string) func() {
-			return func() {
-				_, err := locked.ExecContext(t.Context(), text)
-				require.NoError(t, err)
-			}
+		var locked *sql.Tx // immediate, as each of s.sql
+		begin := func() {
+			var err error
+			locked, err = s.sql(t).Begin()
+			require.NoError(t, err)
 		}
-		followDatabase(t, s, in, exec("BEGIN IMMEDIATE"), exec("ROLLBACK"))
+		followDatabase(t, s, in, begin, func() { require.NoError(t, locked.Rollback()) })
 	})
 	t.Run("postgres", func(t *testing.T) {
-		server, err := pgtest.New()
-		require.NoError(t, err)
-		t.Cleanup(server.Close)
+		server := newServer(t)
 		s := store{"postgres", server.DSN("postgres")}
 		followDatabase(t, s, s.open(t), server.Kill, func() { require.NoError(t, server.Start()) })
 	})
@@ -64,8 +59,7 @@ func followDatabase(t *testing.T, s store, in *inbox.Inbox, away, back func()) {
 	begun := time.Now()
 	h := in.Health()
 	ctx, stop := context.WithCancel(t.Context())
-	var mu sync.Mutex
-	last := 0
+	var last atomic.Int64
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		ticker := time.NewTicker(10 * time.Millisecond)
@@ -73,21 +67,13 @@ func followDatabase(t *testing.T, s store, in *inbox.Inbox, away, back func()) {
 		for ctx.Err() == nil {
 			<-ticker.C
 			asking.Go(func() {
-				status, _ := health(h, http.MethodGet)
-				mu.Lock()
-				last = status
-				mu.Unlock()
+				status, _ := health(h)
+				last.Store(int64(status))
 			})
 		}
 	})
 	t.Cleanup(func() { stop(); asking.Wait() })
-	answers := func(status int) func() bool {
-		return func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return last == status
-		}
-	}
+	answers := func(status int64) func() bool { return func() bool { return last.Load() == status } }
 	eventually(t, "200", answers(http.StatusOK))
 	pauseFor(t.Context(), 2*time.Second)
 	away()
@@ -112,9 +98,9 @@ func TestHealthAnswersHEADAndShowsNothing(t *testing.T) {
 	resp.Body.Close()
 	assert.Equal(t, http.StatusOK, resp.StatusCode)
 	assert.Equal(t, "no-store", resp.Header.Get("Cache-Control"))
-	status, body := health(in.Health(), http.MethodGet)
+	status, body := health(in.Health())
 	assert.Equal(t, []any{http.StatusOK, "ok\n"}, []any{status, body})
 	require.NoError(t, in.Close(t.Context()))
-	status, body = health(in.Health(), http.MethodGet)
+	status, body = health(in.Health())
 	assert.Equal(t, []any{http.StatusServiceUnavailable, "unavailable\n"}, []any{status, body}, "at once, whatever was remembered")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -39,9 +38,7 @@ func TestKilledProcessesLoseAndDoubleNothing(t *testing.T) {
 			killSome(t, s, events, sessions, workers, nil)
 		})
 		t.Run(fmt.Sprint("postgres/", run), func(t *testing.T) {
-			server, err := pgtest.New()
-			require.NoError(t, err)
-			defer server.Close()
+			server := newServer(t)
 			server.Exec(t, "postgres", "CREATE DATABASE inbox")
 			killSome(t, store{"postgres", server.DSN("inbox")}, events, sessions, workers, server)
 		})
@@ -110,10 +107,7 @@ func killSome(t *testing.T, s store, events, sessions, workers int, server *pgte
 }
 
 func TestKilledReceiverHasStoredWhatItAcknowledged(t *testing.T) {
-	kills := 5 * runs(t)
-	if runs(t) > 1 {
-		kills = 20
-	}
+	kills := scale(t, 5, 20)
 	s := newStore(t, "sqlite")
 	acknowledged := map[int]bool{}
 	next := 0
@@ -148,19 +142,8 @@ func TestKilledReceiverHasStoredWhatItAcknowledged(t *testing.T) {
 		receiver.kill()
 		publishing.Wait()
 	}
-	stored := map[int]bool{}
-	require.NoError(t, s.open(t).Replay(t.Context(), inbox.Query{}, func(_ context.Context, d *inbox.Delivery) error {
-		stored[numberOf(d.Event)] = true
-		return nil
-	}))
-	lost := 0
-	for n := range acknowledged {
-		if !stored[n] {
-			lost++
-		}
-	}
-	t.Logf("%d kills, %d acknowledged, %d stored, %d lost", kills, len(acknowledged), len(stored), lost)
-	assert.Zero(t, lost)
+	t.Logf("%d kills, %d acknowledged", kills, len(acknowledged))
+	assert.Zero(t, lost(t, s.open(t), acknowledged))
 }
 
 func TestStoppedWorkerIsFenced(t *testing.T) {
@@ -188,8 +171,7 @@ func stopWorker(t *testing.T, s store, where string) {
 	eventually(t, "the session goes on meanwhile", pendingIsZero(in))
 	pauseFor(t.Context(), time.Until(stopped.Add(2*lease)))
 	stop()
-	_, err := io.WriteString(w.in, "go on\n")
-	require.NoError(t, err)
+	w.say(t, "go on")
 	w.signal(t, pgtest.Continue)
 	assert.Contains(t, w.line(t), "fenced: true cause: true")
 	assert.EqualValues(t, 3, s.int(t, "SELECT count(*) FROM visits"))
@@ -204,8 +186,7 @@ func TestEventThatKillsItsProcessDiesAlone(t *testing.T) {
 		for n := range 7 {
 			appendEvents(t, in, fmt.Sprint("session", n), n, n+1)
 		}
-		_, err := in.Append(t.Context(), newEvent(t, "head", "session0", 7)) // the next event of its session
-		require.NoError(t, err)
+		appendEvents(t, in, "session0", 7, 8) // the next event of its session
 		stopped := make(chan struct{})
 		var restarting sync.WaitGroup
 		deaths := 0
@@ -236,8 +217,10 @@ func TestEventThatKillsItsProcessDiesAlone(t *testing.T) {
 	})
 }
 
-func deadEvents(t *testing.T, in *inbox.Inbox) (all []inbox.DeadEvent) {
-	for d, err := range in.Dead(t.Context(), inbox.Query{}) {
+func deadEvents(t *testing.T, in *inbox.Inbox) []inbox.DeadEvent { return deadOf(t, in, inbox.Query{}) }
+
+func deadOf(t *testing.T, in *inbox.Inbox, q inbox.Query) (all []inbox.DeadEvent) {
+	for d, err := range in.Dead(t.Context(), q) {
 		require.NoError(t, err)
 		all = append(all, d)
 	}
@@ -253,13 +236,9 @@ func redriveOnce(t *testing.T, in *inbox.Inbox, sequence int64) {
 	n, err = in.Redrive(t.Context(), sequence)
 	require.NoError(t, err)
 	assert.Zero(t, n, "it is no longer dead")
-	handled := make(chan *inbox.Delivery, 10)
-	stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- d; return nil })
-	d := await(t, handled, "the redriven event")
-	eventually(t, "everything handled", pendingIsZero(in))
-	stop()
-	assert.Equal(t, sequence, d.Sequence)
-	assert.Equal(t, 1, d.Attempt)
-	assert.True(t, d.Redriven)
-	assert.Empty(t, handled)
+	handled := handleAll(t, in, nothing)
+	require.Len(t, handled, 1)
+	assert.Equal(t, sequence, handled[0].Sequence)
+	assert.Equal(t, 1, handled[0].Attempt)
+	assert.True(t, handled[0].Redriven)
 }

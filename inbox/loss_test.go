@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,8 +67,8 @@ func TestFencesThatWentBackAreRefused(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
 		log, option := newLog()
 		in := s.open(t, option)
-		fences := make(chan int64, 100)
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { fences <- d.Fence; return nil })
+		var fence atomic.Int64
+		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { fence.Store(d.Fence); return nil })
 		for n := range 5 {
 			appendEvents(t, in, fmt.Sprint("session", n), n, n+1)
 		}
@@ -80,36 +81,25 @@ func TestFencesThatWentBackAreRefused(t *testing.T) {
 		s.exec(t, back)
 		appendEvents(t, in, "session", 10, 11)
 		eventually(t, "the worker refuses", func() bool { return log.count("was restored from an older backup") > 0 })
-		status := statusOf(t, in)
-		assert.EqualValues(t, 1, status.Pending)
+		assert.EqualValues(t, 1, statusOf(t, in).Pending)
 
 		// Another program notices it too, since an event has a higher fence.
-		err := s.refusal(t)
+		_, err := s.try(t.Context())
 		assert.ErrorIs(t, err, inbox.ErrDamaged)
 		assert.ErrorContains(t, err, "counter of fences")
 
 		s.exec(t, raise) // as in docs/inbox-operations.md
 		eventually(t, "handled", pendingIsZero(in))
 		stop()
-		close(fences)
-		var last int64
-		for fence := range fences {
-			last = fence
-		}
-		assert.Greater(t, last, int64(1000000000))
+		assert.Greater(t, fence.Load(), int64(1000000000))
 	})
 }
 
 func TestHostsOfTwoClustersAreRefused(t *testing.T) {
 	t.Parallel()
-	one, err := pgtest.New()
-	require.NoError(t, err)
-	defer one.Close()
-	two, err := pgtest.New()
-	require.NoError(t, err)
-	defer two.Close()
+	one, two := newServer(t), newServer(t)
 	dsn := fmt.Sprintf("host=%s,%s port=5432,5432 user=heads dbname=postgres", one.Host(), two.Host())
-	_, err = postgres.Open(t.Context(), dsn)
+	_, err := postgres.Open(t.Context(), dsn)
 	assert.ErrorContains(t, err, "hosts of different clusters")
 
 	// A host that is unreachable during Open is refused later.

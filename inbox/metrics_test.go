@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,13 +15,10 @@ import (
 
 func TestFunctionsOfOnAttemptAddUp(t *testing.T) {
 	in := newStore(t, "sqlite").open(t, inbox.WithObserver(func(context.Context, inbox.Observation) {}))
-	var mu sync.Mutex
-	var first []string
+	var first []string // an attempt after the other
 	second := 0
 	in.OnAttempt(func(context.Context, time.Duration, error) { panic("survived") })
 	in.OnAttempt(func(_ context.Context, lag time.Duration, err error) {
-		mu.Lock()
-		defer mu.Unlock()
 		assert.GreaterOrEqual(t, lag, time.Duration(0))
 		text := "handled"
 		if err != nil {
@@ -30,11 +26,7 @@ func TestFunctionsOfOnAttemptAddUp(t *testing.T) {
 		}
 		first = append(first, text)
 	})
-	in.OnAttempt(func(context.Context, time.Duration, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		second++
-	})
+	in.OnAttempt(func(context.Context, time.Duration, error) { second++ })
 	appendEvents(t, in, "a", 0, 1)
 	handleAll(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 		if d.Attempt == 1 {
@@ -52,19 +44,13 @@ func TestBacklogIsThatOfStatus(t *testing.T) {
 	in := newStore(t, "sqlite").open(t)
 	appendEvents(t, in, "waiting", 0, 3)
 	appendEvents(t, in, "dead", 3, 4)
-	failed := make(chan struct{}, 1)
 	stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
 		if d.Event.SessionID == "dead" {
 			return inbox.Permanent(errTest)
 		}
-		failed <- struct{}{}
 		return inbox.RetryAfter(time.Hour, errTest)
 	})
-	<-failed
-	eventually(t, "one dead, one retrying", func() bool {
-		s, err := in.Status(t.Context())
-		return err == nil && s.Dead == 1 && s.Retrying == 1
-	})
+	eventually(t, "one dead, one retrying", statusIs(in, func(s inbox.Status) bool { return s.Dead == 1 && s.Retrying == 1 }))
 	stop()
 	status := statusOf(t, in)
 	waiting, retrying, dead, oldest, err := in.Backlog(t.Context())

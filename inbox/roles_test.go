@@ -95,10 +95,15 @@ func (p *process) signal(tb testing.TB, s syscall.Signal) {
 func playRole(config string) int {
 	var r role
 	err := json.Unmarshal([]byte(config), &r)
-	if err == nil {
-		err = map[string]func(role) error{
-			"receiver": receive, "worker": work, "killer": workOnKillers, "sleeper": sleepInside, "service": serveUntilTerm, "opener": openTables,
-		}[r.Role](r)
+	if err == nil && r.Role == "opener" {
+		err = openTables(r)
+	} else if err == nil {
+		var in *inbox.Inbox
+		if in, err = r.try(); err == nil {
+			err = map[string]func(role, *inbox.Inbox) error{
+				"receiver": receive, "worker": work, "killer": workOnKillers, "sleeper": sleepInside, "service": serveUntilTerm,
+			}[r.Role](r, in)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, r.Role, err)
@@ -107,31 +112,11 @@ func playRole(config string) int {
 	return 0
 }
 
-func (r role) open(opts ...inbox.Option) (*inbox.Inbox, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	db, err := store{r.Kind, r.Name}.db(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return inbox.Open(ctx, db, opts...)
-}
-
-// receive serves deliveries and prints its URL.
-func receive(r role) error {
-	in, err := r.open()
+func receive(_ role, in *inbox.Inbox) error {
+	l, h, err := listen(in)
 	if err != nil {
 		return err
 	}
-	h, err := in.Handler(heads.SharedKeys(sharedKey))
-	if err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Println("http://" + l.Addr().String())
 	return http.Serve(l, h)
 }
 
@@ -160,11 +145,7 @@ func runUntilTerm(in *inbox.Inbox, f func(context.Context, *inbox.Delivery) erro
 }
 
 // work stores a visit for every event through Commit and logs the start and end of functions.
-func work(r role) error {
-	in, err := r.open()
-	if err != nil {
-		return err
-	}
+func work(r role, in *inbox.Inbox) error {
 	log, err := os.OpenFile(r.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -172,14 +153,13 @@ func work(r role) error {
 	note := func(what string, d *inbox.Delivery) {
 		fmt.Fprintf(log, "%s %d %s %d %d %d\n", what, os.Getpid(), d.Event.SessionID, numberOf(d.Event), d.Fence, time.Now().UnixNano())
 	}
-	s := store{r.Kind, r.Name}
 	return runUntilTerm(in, func(ctx context.Context, d *inbox.Delivery) error {
 		note("start", d)
 		defer note("end", d)
 		if rand.N(100) < r.Fail {
 			return errors.New("failed before the effect")
 		}
-		return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(ctx, tx, d) })
+		return d.Commit(ctx, func(tx *sql.Tx) error { return r.store().visit(ctx, tx, d) })
 	}, inbox.Lease(r.Lease), inbox.Backoff(at(20*time.Millisecond)), inbox.MaxAttempts(1000), inbox.Concurrency(8))
 }
 
@@ -326,25 +306,19 @@ func logFile(tb testing.TB) string { return filepath.Join(tb.TempDir(), "functio
 
 // sleep waits for a line of input in its first function, before Commit or inside the effect, and
 // prints the result of Commit.
-func sleepInside(r role) error {
-	in, err := r.open()
-	if err != nil {
-		return err
-	}
-	s, input := store{r.Kind, r.Name}, bufio.NewReader(os.Stdin)
-	wait := func() {
-		fmt.Println("inside")
-		_, _ = input.ReadString('\n')
+func sleepInside(r role, in *inbox.Inbox) error {
+	input := bufio.NewReader(os.Stdin)
+	wait := func(where string) {
+		if r.Where == where {
+			fmt.Println("inside")
+			_, _ = input.ReadString('\n')
+		}
 	}
 	return runUntilTerm(in, func(ctx context.Context, d *inbox.Delivery) error {
-		if r.Where == "function" {
-			wait()
-		}
+		wait("function")
 		err := d.Commit(ctx, func(tx *sql.Tx) error {
-			err := s.visit(ctx, tx, d)
-			if r.Where == "effect" {
-				wait()
-			}
+			err := r.store().visit(ctx, tx, d)
+			wait("effect")
 			return err
 		})
 		fmt.Println("fenced:", errors.Is(err, inbox.ErrFenced), "cause:", errors.Is(context.Cause(ctx), inbox.ErrFenced), err)
@@ -353,11 +327,7 @@ func sleepInside(r role) error {
 }
 
 // workOnKillers kills its process in event 0 and takes some time for other events.
-func workOnKillers(r role) error {
-	in, err := r.open()
-	if err != nil {
-		return err
-	}
+func workOnKillers(r role, in *inbox.Inbox) error {
 	return runUntilTerm(in, func(ctx context.Context, d *inbox.Delivery) error {
 		if numberOf(d.Event) == 0 {
 			pauseFor(ctx, 30*time.Millisecond)
@@ -370,4 +340,32 @@ func workOnKillers(r role) error {
 		d := 200 * time.Millisecond << attempt
 		return d/2 + rand.N(d/2)
 	}))
+}
+
+// say writes a line to the process's input.
+func (p *process) say(tb testing.TB, text string) {
+	tb.Helper()
+	_, err := io.WriteString(p.in, text+"\n")
+	require.NoError(tb, err)
+}
+
+func (r role) store() store { return store{r.Kind, r.Name} }
+
+func (r role) try(opts ...inbox.Option) (*inbox.Inbox, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return r.store().try(ctx, opts...)
+}
+
+// listen prints the URL at which the handler of the inbox is to be served.
+func listen(in *inbox.Inbox) (net.Listener, http.Handler, error) {
+	h, err := in.Handler(heads.SharedKeys(sharedKey))
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		fmt.Println("http://" + l.Addr().String())
+	}
+	return l, h, err
 }

@@ -24,41 +24,33 @@ func TestEventsOfASessionRunInTheirOrder(t *testing.T) {
 		for n := range 100 {
 			appendEvents(t, in, fmt.Sprint("session", n%7), n, n+1)
 		}
-		var mu sync.Mutex
 		seen := map[string][]int{}
-		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
-			mu.Lock()
-			defer mu.Unlock()
+		all := handleAll(t, in, nothing)
+		for _, d := range all {
 			seen[d.Event.SessionID] = append(seen[d.Event.SessionID], numberOf(d.Event))
-			return nil
-		})
-		total := 0
+		}
 		for session, numbers := range seen {
-			total += len(numbers)
 			assert.IsIncreasing(t, numbers, session)
 		}
-		assert.Equal(t, 100, total)
+		assert.Len(t, all, 100)
 		assert.Zero(t, s.int(t, "SELECT count(*) FROM heads_inbox_sessions"), "idle sessions leave no row")
 	})
 }
 
 func TestCommitStoresEffectAndMarkTogether(t *testing.T) {
 	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
-		s.exec(t, "CREATE TABLE visits (number BIGINT)")
+		s.createVisits(t)
 		appendEvents(t, in, "one", 0, 20)
-		attempts := make(chan int, 100)
-		handleAll(t, in, func(ctx context.Context, d *inbox.Delivery) error {
-			err := d.Commit(ctx, func(tx *sql.Tx) error {
-				if _, err := tx.ExecContext(ctx, s.spelled("INSERT INTO visits VALUES ($1)"), numberOf(d.Event)); err != nil {
+		attempts := handleAll(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+			return d.Commit(ctx, func(tx *sql.Tx) error {
+				if err := s.visit(ctx, tx, d); err != nil {
 					return err
 				}
 				if d.Attempt == 1 && numberOf(d.Event)%5 == 0 {
-					return errors.New("the effect fails after its insert")
+					return errTest // after the insert
 				}
 				return nil
 			})
-			attempts <- d.Attempt
-			return err
 		}, inbox.Backoff(at(time.Millisecond)))
 		assert.Len(t, attempts, 24)
 		assert.EqualValues(t, 20, s.int(t, "SELECT count(*) FROM visits"))
@@ -69,21 +61,18 @@ func TestCommitStoresEffectAndMarkTogether(t *testing.T) {
 var errTest = errors.New("the function fails")
 
 func TestFailedEventDiesAfterMaxAttemptsAndItsSessionGoesOn(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
+	forEachInbox(t, func(t *testing.T, _ store, in *inbox.Inbox) {
 		const attempts = 4
-		in := s.open(t)
 		appendEvents(t, in, "session", 0, 2)
-		var mu sync.Mutex
 		var seen []string
-		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
-			mu.Lock()
-			defer mu.Unlock()
-			seen = append(seen, fmt.Sprintf("%d/%d", numberOf(d.Event), d.Attempt))
+		for _, d := range handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			if numberOf(d.Event) == 0 {
 				return fmt.Errorf("a session id is %s: %w", d.Event.SessionID, errTest)
 			}
 			return nil
-		}, inbox.MaxAttempts(attempts), inbox.Backoff(at(time.Millisecond)))
+		}, inbox.MaxAttempts(attempts), inbox.Backoff(at(time.Millisecond))) {
+			seen = append(seen, fmt.Sprintf("%d/%d", numberOf(d.Event), d.Attempt))
+		}
 		assert.Equal(t, []string{"0/1", "0/2", "0/3", "0/4", "1/1"}, seen)
 		dead := deadEvents(t, in)
 		require.Len(t, dead, 1)
@@ -98,23 +87,22 @@ func TestPermanentAndRetryAfter(t *testing.T) {
 	assert.NoError(t, inbox.Permanent(nil))
 	assert.NoError(t, inbox.RetryAfter(time.Hour, nil))
 	assert.ErrorIs(t, inbox.Permanent(inbox.RetryAfter(0, errTest)), errTest)
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t, inbox.WithErrorText())
+	forEachInbox(t, func(t *testing.T, _ store, in *inbox.Inbox) {
 		appendEvents(t, in, "one", 0, 1)
 		appendEvents(t, in, "two", 1, 2)
-		var attempts [2]atomic.Int64
 		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
-			n := numberOf(d.Event)
-			if attempts[n].Add(1) == 3 {
+			if d.Attempt == 3 {
 				return fmt.Errorf("wrapped: %w", inbox.Permanent(errTest))
 			}
 			return fmt.Errorf("wrapped: %w", inbox.RetryAfter(time.Millisecond, errTest))
 		}, inbox.Backoff(at(time.Hour)))
-		for _, d := range deadEvents(t, in) {
+		dead := deadEvents(t, in)
+		require.Len(t, dead, 2)
+		for _, d := range dead {
 			assert.Equal(t, 3, d.Attempts)
 			assert.Equal(t, "wrapped: the function fails", d.Error)
 		}
-	})
+	}, inbox.WithErrorText())
 }
 
 func TestPanicAndGoexitAreFailures(t *testing.T) {
@@ -133,36 +121,30 @@ func TestPanicAndGoexitAreFailures(t *testing.T) {
 
 func TestCommitIsRefusedOutsideOfItsTime(t *testing.T) {
 	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
-		s.createVisits(t)
 		appendEvents(t, in, "session", 0, 1)
 		nothing := func(*sql.Tx) error { return nil }
-		kept := make(chan *inbox.Delivery, 10)
-		stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+		seen := handleAll(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 			assert.NoError(t, d.Commit(ctx, nothing))
 			assert.ErrorContains(t, d.Commit(ctx, nothing), "call Commit once")
-			kept <- d
 			return errTest // has no effect after Commit
 		}, inbox.Backoff(at(0)))
-		d := await(t, kept, "the function")
-		eventually(t, "handled", pendingIsZero(in))
-		stop()
-		assert.Error(t, d.Commit(t.Context(), nothing), "after the return")
+		require.Len(t, seen, 1)
+		assert.Error(t, seen[0].Commit(t.Context(), nothing), "after the return")
 		assert.Empty(t, deadEvents(t, in))
-		replayed := 0
+		again := 0
 		require.NoError(t, in.Replay(t.Context(), inbox.Query{}, func(ctx context.Context, d *inbox.Delivery) error {
-			replayed++
+			again++
 			assert.ErrorContains(t, d.Commit(ctx, nothing), "inside the function passed to Run")
 			return nil
 		}))
-		assert.Equal(t, 1, replayed)
+		assert.Equal(t, 1, again)
 	})
 }
 
 func TestEffectMustNotEndItsTransaction(t *testing.T) {
 	in := newStore(t, "sqlite").open(t)
 	appendEvents(t, in, "session", 0, 1)
-	results := make(chan error, 1)
-	stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+	attempts := handleAll(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 		if d.Attempt > 1 {
 			return nil
 		}
@@ -170,12 +152,10 @@ func TestEffectMustNotEndItsTransaction(t *testing.T) {
 			_, err := tx.Exec("ROLLBACK")
 			return err
 		})
-		results <- err
+		assert.ErrorContains(t, err, "ended inside the effect")
 		return err
 	}, inbox.Backoff(at(0)))
-	assert.ErrorContains(t, await(t, results, "the commit"), "ended inside the effect")
-	eventually(t, "handled at the next attempt", pendingIsZero(in))
-	stop()
+	assert.Len(t, attempts, 2)
 }
 
 func TestFailingSessionsDelayNoOther(t *testing.T) {
@@ -186,10 +166,7 @@ func TestFailingSessionsDelayNoOther(t *testing.T) {
 			const sessions, each = 300, 3
 			var mu sync.Mutex
 			var took []time.Duration
-			sent := map[int]time.Time{}
-			bad := map[int]bool{}
-			base := round * 10000
-			ctx := t.Context()
+			sent, bad, base := map[int]time.Time{}, map[int]bool{}, round*10000
 			stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -207,8 +184,7 @@ func TestFailingSessionsDelayNoOther(t *testing.T) {
 				mu.Lock()
 				sent[n], bad[n] = time.Now(), i%sessions < failing
 				mu.Unlock()
-				_, err := in.Append(ctx, newEvent(t, "head", fmt.Sprint(round, "/", i%sessions), n))
-				require.NoError(t, err)
+				appendEvents(t, in, fmt.Sprint(round, "/", i%sessions), n, n+1)
 			}
 			eventually(t, "the others are handled", func() bool {
 				mu.Lock()
@@ -262,21 +238,19 @@ func TestSessionIsReleasedOnlyWhenTheFunctionHasReturned(t *testing.T) {
 	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		appendEvents(t, in, "session", 0, 5)
 		var running atomic.Int32
-		stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+		background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 			assert.EqualValues(t, 1, running.Add(1))
 			defer running.Add(-1)
 			err := d.Commit(ctx, func(*sql.Tx) error { return nil })
 			pauseFor(ctx, 50*time.Millisecond)
 			return err
 		})
-		second := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+		background(t, in, func(context.Context, *inbox.Delivery) error {
 			assert.EqualValues(t, 1, running.Add(1))
 			defer running.Add(-1)
 			return nil
 		})
 		eventually(t, "handled", pendingIsZero(in))
-		stop()
-		second()
 	})
 }
 
@@ -323,7 +297,7 @@ func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
 	s, in := newInbox(t, "postgres")
 	s.exec(t, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END'`)
 	handled, release := make(chan int, 10), make(chan struct{})
-	stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+	background(t, in, func(_ context.Context, d *inbox.Delivery) error {
 		handled <- numberOf(d.Event)
 		<-release
 		return nil
@@ -331,11 +305,7 @@ func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
 	appendEvents(t, in, "session", 0, 1)
 	require.Zero(t, await(t, handled, "the first event"))
 
-	holder, err := s.sql(t).Begin()
-	require.NoError(t, err)
-	defer holder.Rollback()
-	_, err = holder.Exec("SELECT pg_advisory_xact_lock(1)")
-	require.NoError(t, err)
+	holder := s.hold(t, "SELECT pg_advisory_xact_lock(1)")
 	s.exec(t, `CREATE TRIGGER hold AFTER INSERT ON heads_inbox_events FOR EACH ROW EXECUTE FUNCTION hold()`)
 	second, appended := newEvent(t, "head", "session", 1), make(chan error, 1)
 	go func() {
@@ -345,12 +315,9 @@ func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
 		}
 		appended <- err
 	}()
-	db := s.sql(t)
 	waits := func(event string) func() bool {
 		return func() bool {
-			var n int
-			assert.NoError(t, db.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1", event).Scan(&n))
-			return n > 0
+			return s.int(t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1", event) > 0
 		}
 	}
 	eventually(t, "the append is under way", waits("advisory"))
@@ -364,21 +331,18 @@ func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		assert.Fail(t, "the event is stranded")
 	}
-	stop()
 }
 
 func TestClaimsOutliveFunctionsThatUseUpThePool(t *testing.T) {
-	dsn := newDatabase(t)
-	s := store{"postgres", dsn}
-	pool := newPool(t, dsn, 4)
+	s := newStore(t, "postgres")
+	pool := newPool(t, s.name, 4)
 	in := openPool(t, pool)
 	for n := range 4 {
 		appendEvents(t, in, fmt.Sprint("session", n), n, n+1)
 	}
 	var calls atomic.Int32
-	held := make(chan struct{}, 4)
-	release := make(chan struct{})
-	stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+	held, release := make(chan struct{}, 4), make(chan struct{})
+	background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 		calls.Add(1)
 		conn, err := pool.Acquire(ctx)
 		if err != nil {
@@ -393,13 +357,11 @@ func TestClaimsOutliveFunctionsThatUseUpThePool(t *testing.T) {
 	for range 4 {
 		await(t, held, "a connection")
 	}
-	_, err := in.Append(t.Context(), newEvent(t, "head", "other", 4))
-	require.NoError(t, err, "appends have connections of their own")
+	appendEvents(t, in, "other", 4, 5) // appends have connections of their own
 	pauseFor(t.Context(), 1500*time.Millisecond)
 	assert.Zero(t, s.int(t, "SELECT count(*) FROM heads_inbox_sessions WHERE owner IS NOT NULL AND next_at < extract(epoch FROM now()) * 1000000"))
 	close(release)
 	eventually(t, "handled", pendingIsZero(in))
-	stop()
 	assert.EqualValues(t, 5, calls.Load(), "no claim was lost")
 }
 
@@ -461,10 +423,7 @@ func TestDrainLetsFunctionsFinishAndCountsNoneThatItCutsOff(t *testing.T) {
 		status := statusOf(t, in)
 		assert.EqualValues(t, 2, status.Pending, "one of the two quick ones, and the slow one")
 		assert.Zero(t, status.Running)
-		attempts := make(chan *inbox.Delivery, 10)
-		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error { attempts <- d; return nil })
-		close(attempts)
-		for d := range attempts {
+		for _, d := range handleAll(t, in, nothing) {
 			assert.Equal(t, 1, d.Attempt, "event %d", numberOf(d.Event))
 		}
 	})
@@ -490,7 +449,7 @@ func TestRunRefusesContradictions(t *testing.T) {
 		"Concurrency": inbox.Concurrency(0), "MaxAttempts": inbox.MaxAttempts(0), "Backoff": inbox.Backoff(nil),
 		"Lease": inbox.Lease(0), "DrainTimeout": inbox.DrainTimeout(-1), "option": nil,
 	} {
-		err := in.Run(t.Context(), func(context.Context, *inbox.Delivery) error { return nil }, opt)
+		err := in.Run(t.Context(), nothing, opt)
 		assert.ErrorIs(t, err, heads.ErrInvalid, name)
 		assert.ErrorContains(t, err, name)
 	}

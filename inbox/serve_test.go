@@ -78,19 +78,16 @@ func (sv *service) get(path string) int {
 	return resp.StatusCode
 }
 
-// pending opens the inbox again and returns its number of waiting events and their attempts.
+// pending opens the inbox again and returns the attempts of its waiting events.
 func (sv *service) pending(t *testing.T) (attempts []int) {
 	t.Helper()
-	in := sv.store.open(t)
-	page, _, err := in.List(t.Context(), inbox.Query{}, inbox.StateWaiting, 0)
+	page, _, err := sv.store.open(t).List(t.Context(), inbox.Query{}, inbox.StateWaiting, 0)
 	require.NoError(t, err)
 	for _, e := range page {
 		attempts = append(attempts, e.Attempts)
 	}
 	return attempts
 }
-
-func nothing(context.Context, *inbox.Delivery) error { return nil }
 
 func TestServeEndsFunctionsAndRequestsAndLosesNothing(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
@@ -128,8 +125,7 @@ func TestServeEndsFunctionsAndRequestsAndLosesNothing(t *testing.T) {
 		assert.Equal(t, []string{"first", "second"}, order)
 		assert.Equal(t, 1, ended)
 		assert.Equal(t, make([]int, 50), sv.pending(t))
-		_, err := sv.in.Status(t.Context())
-		require.ErrorIs(t, err, inbox.ErrClosed)
+		requireClosed(t, sv.in)
 		assert.Contains(t, sv.log.String(), "inbox: stopping")
 	})
 }
@@ -162,52 +158,12 @@ func TestRequestThatNeverEndsIsCutAtShutdownTimeout(t *testing.T) {
 	go func() { status <- sv.get("/never") }()
 	await(t, asked, "the request")
 	stopped := time.Now()
-	sv.stop()
-	err := await(t, sv.ended, "Serve")
+	err := sv.end(t)
 	assert.Less(t, time.Since(stopped), 1400*time.Millisecond)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.EqualError(t, err, "inbox: serve: not ended after 800ms: requests: context deadline exceeded")
 	assert.Zero(t, await(t, status, "the connection is cut"))
 	assert.True(t, called, "AtShutdown has some time left")
-}
-
-func TestFunctionThatWaitsForItsContextIsNotCounted(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		sv := newService(t, s)
-		appendEvents(t, sv.in, "session", 0, 1)
-		began := make(chan struct{})
-		sv.serve(t, func(ctx context.Context, _ *inbox.Delivery) error {
-			close(began)
-			<-ctx.Done()
-			return ctx.Err()
-		}, inbox.ShutdownTimeout(800*time.Millisecond))
-		await(t, began, "the function")
-		sv.stop()
-		require.NoError(t, await(t, sv.ended, "Serve"))
-		assert.Equal(t, []int{0}, sv.pending(t))
-		assert.NotContains(t, sv.log.String(), "ignore")
-	})
-}
-
-func TestFunctionThatIgnoresItsContextIsLoggedAndLeft(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		sv := newService(t, s)
-		appendEvents(t, sv.in, "session", 0, 1)
-		began, release := make(chan struct{}), make(chan struct{})
-		defer close(release)
-		sv.serve(t, func(context.Context, *inbox.Delivery) error {
-			close(began)
-			<-release
-			return nil
-		}, inbox.ShutdownTimeout(800*time.Millisecond))
-		await(t, began, "the function")
-		stopped := time.Now()
-		sv.stop()
-		require.NoError(t, await(t, sv.ended, "Serve"))
-		assert.Less(t, time.Since(stopped), 1400*time.Millisecond)
-		assert.Contains(t, sv.log.String(), `level=WARN msg="inbox: functions that ignore the end of their contexts were cut off" functions=1`)
-		assert.Equal(t, []int{0}, sv.pending(t))
-	})
 }
 
 func TestEveryFunctionOfAtShutdownIsCalled(t *testing.T) {
@@ -219,8 +175,7 @@ func TestEveryFunctionOfAtShutdownIsCalled(t *testing.T) {
 		func(context.Context) error { return failed },
 		func(context.Context) error { <-release; return nil },
 	), inbox.AtShutdown(func(context.Context) error { called = true; return nil }))
-	sv.stop()
-	err := await(t, sv.ended, "Serve")
+	err := sv.end(t)
 	require.ErrorIs(t, err, failed)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.ErrorContains(t, err, "inbox: serve: function 1 of AtShutdown: the meters are gone")
@@ -265,8 +220,7 @@ func TestServeRefusesEveryBadArgumentBeforeItListens(t *testing.T) {
 			assert.Len(t, strings.Split(err.Error(), "\n"), len(c.want))
 			_, err = l.Accept()
 			require.ErrorIs(t, err, net.ErrClosed)
-			_, err = in.Status(t.Context())
-			require.ErrorIs(t, err, inbox.ErrClosed)
+			requireClosed(t, in)
 		})
 	}
 }
@@ -280,8 +234,7 @@ func TestAddrInUseClosesEverything(t *testing.T) {
 	err = in.Serve(t.Context(), &http.Server{Addr: busy.Addr().String()}, nothing, inbox.AtShutdown(func(context.Context) error { called = true; return nil }))
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	assert.True(t, called)
-	_, err = in.Status(t.Context())
-	require.ErrorIs(t, err, inbox.ErrClosed)
+	requireClosed(t, in)
 }
 
 func TestServeListensOnAddr(t *testing.T) {
@@ -323,8 +276,7 @@ func TestServeEndsWhenItsListenerOrInboxIsClosed(t *testing.T) {
 				assert.Contains(t, sv.log.String(), "level=ERROR")
 			}
 			assert.True(t, called)
-			_, err = sv.in.Status(t.Context())
-			require.ErrorIs(t, err, inbox.ErrClosed)
+			requireClosed(t, sv.in)
 			assert.NotNil(t, sv.server.ErrorLog)
 		})
 	}
@@ -343,8 +295,7 @@ func TestServeWithAnEndedContextShutsDown(t *testing.T) {
 	called := false
 	require.NoError(t, sv.in.Serve(ctx, &http.Server{Addr: "127.0.0.1:0"}, nothing, inbox.AtShutdown(func(context.Context) error { called = true; return nil })))
 	assert.True(t, called)
-	_, err := sv.in.Status(t.Context())
-	require.ErrorIs(t, err, inbox.ErrClosed)
+	requireClosed(t, sv.in)
 }
 
 func TestServeWithTLSSpeaksHTTP2(t *testing.T) {
@@ -359,8 +310,7 @@ func TestServeWithTLSSpeaksHTTP2(t *testing.T) {
 	require.NoError(t, err)
 	resp.Body.Close()
 	assert.Equal(t, []any{2, http.StatusOK}, []any{resp.ProtoMajor, resp.StatusCode})
-	sv.stop()
-	require.NoError(t, await(t, sv.ended, "Serve"))
+	require.NoError(t, sv.end(t))
 }
 
 // The compiler refuses an option of Serve in a call of Run.
@@ -382,17 +332,17 @@ func TestSignalsEndAServiceThatLosesNothing(t *testing.T) {
 }
 
 func signalService(t *testing.T, s store, signals int) {
-	s.open(t)
+	in := s.open(t)
 	s.createVisits(t)
-	p := start(t, role{Role: "service", Kind: s.kind, Name: s.name, Lease: time.Second})
+	service := role{Role: "service", Kind: s.kind, Name: s.name, Lease: time.Second}
+	p := start(t, service)
 	url := p.line(t)
 	require.Equal(t, http.StatusOK, deliver(http.DefaultClient, url, eventBody("head", "session", 1)))
 	require.Equal(t, "inside", p.line(t))
 	p.signal(t, syscall.SIGTERM)
 	require.Equal(t, "stopping", p.line(t))
 	if signals == 1 {
-		_, err := io.WriteString(p.in, "go on\n")
-		require.NoError(t, err)
+		p.say(t, "go on")
 		require.NoError(t, p.cmd.Wait())
 		assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM visits"))
 	} else {
@@ -402,36 +352,60 @@ func signalService(t *testing.T, s store, signals int) {
 		assert.Less(t, time.Since(signalled), 100*time.Millisecond)
 		assert.EqualValues(t, 0, s.int(t, "SELECT count(*) FROM visits"))
 	}
-	next := start(t, role{Role: "service", Kind: s.kind, Name: s.name, Lease: time.Second})
+	next := start(t, service)
 	next.line(t)
-	_, err := io.WriteString(next.in, "go on\ngo on\n")
-	require.NoError(t, err)
-	in := s.open(t)
+	next.say(t, "go on\ngo on")
 	eventually(t, "the event is handled", pendingIsZero(in))
 	assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM visits"))
 }
 
 // serveUntilTerm serves, and waits for a line of input in each function.
-func serveUntilTerm(r role) error {
-	in, err := r.open()
+func serveUntilTerm(r role, in *inbox.Inbox) error {
+	l, h, err := listen(in)
 	if err != nil {
 		return err
 	}
-	h, err := in.Handler(heads.SharedKeys(sharedKey))
-	if err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Println("http://" + l.Addr().String())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	context.AfterFunc(ctx, func() { stop(); fmt.Println("stopping") })
-	s, input := store{r.Kind, r.Name}, bufio.NewReader(os.Stdin)
+	input := bufio.NewReader(os.Stdin)
 	return in.Serve(ctx, &http.Server{Handler: h}, func(ctx context.Context, d *inbox.Delivery) error {
 		fmt.Println("inside")
 		_, _ = input.ReadString('\n')
-		return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(ctx, tx, d) })
+		return d.Commit(ctx, func(tx *sql.Tx) error { return r.store().visit(ctx, tx, d) })
 	}, inbox.Listener(l), inbox.Lease(r.Lease), inbox.Backoff(at(time.Millisecond)))
+}
+
+// end ends Serve and returns its error.
+func (sv *service) end(t *testing.T) error {
+	t.Helper()
+	sv.stop()
+	return await(t, sv.ended, "Serve")
+}
+
+func TestFunctionIsGivenUntilShutdownTimeout(t *testing.T) {
+	for name, ignores := range map[string]bool{"waits for its context": false, "ignores its context": true} {
+		t.Run(name, func(t *testing.T) {
+			forEachStore(t, func(t *testing.T, s store) {
+				sv := newService(t, s)
+				appendEvents(t, sv.in, "session", 0, 1)
+				began, release := make(chan struct{}), make(chan struct{})
+				defer close(release)
+				sv.serve(t, func(ctx context.Context, _ *inbox.Delivery) error {
+					close(began)
+					if ignores {
+						<-release
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				}, inbox.ShutdownTimeout(800*time.Millisecond))
+				await(t, began, "the function")
+				stopped := time.Now()
+				require.NoError(t, sv.end(t))
+				assert.Less(t, time.Since(stopped), 1400*time.Millisecond)
+				warned := strings.Contains(sv.log.String(), `level=WARN msg="inbox: functions that ignore the end of their contexts were cut off" functions=1`)
+				assert.Equal(t, ignores, warned, sv.log.String())
+				assert.Equal(t, []int{0}, sv.pending(t), "the attempt is not counted")
+			})
+		})
+	}
 }

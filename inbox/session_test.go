@@ -3,7 +3,6 @@ package inbox_test
 import (
 	"context"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,13 +42,12 @@ func TestPanicInAMethodOfAnErrorIsAFailedAttempt(t *testing.T) {
 				log, option := newLog()
 				in := s.open(t, option, inbox.WithErrorText())
 				appendEvents(t, in, "session", 0, 2)
-				background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+				handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 					if numberOf(d.Event) == 0 {
 						return err
 					}
 					return nil
 				}, inbox.MaxAttempts(2), inbox.Backoff(at(0)))
-				eventually(t, "the event is dead, the next one is handled", pendingIsZero(in))
 				if dead := deadEvents(t, in); assert.Len(t, dead, 1) {
 					assert.Equal(t, 2, dead[0].Attempts)
 					assert.NotEmpty(t, dead[0].Error)
@@ -67,15 +65,11 @@ func TestPanicInBackoffWaitsAsByDefault(t *testing.T) {
 				log, option := newLog()
 				in := s.open(t, option)
 				appendEvents(t, in, "session", 0, 1)
-				var mu sync.Mutex
 				var times []time.Time
-				background(t, in, func(context.Context, *inbox.Delivery) error {
-					mu.Lock()
-					defer mu.Unlock()
+				handleAll(t, in, func(context.Context, *inbox.Delivery) error {
 					times = append(times, time.Now())
 					return errTest
 				}, inbox.MaxAttempts(2), inbox.Backoff(backoff))
-				eventually(t, "the event is dead", pendingIsZero(in))
 				assert.Len(t, times, 2)
 				assert.GreaterOrEqual(t, times[1].Sub(times[0]), 450*time.Millisecond)
 				assert.Equal(t, 1, log.count("Backoff failed"), log.String())
@@ -93,8 +87,7 @@ func TestPanicInBackoffDoesNotEndATakeover(t *testing.T) {
 		// Act as a worker that died in its first attempt.
 		s.exec(t, "UPDATE heads_inbox_sessions SET owner = '', fence = 0")
 		s.exec(t, "UPDATE heads_inbox_events SET attempts = 1")
-		background(t, in, func(context.Context, *inbox.Delivery) error { return nil }, inbox.Backoff(neither))
-		eventually(t, "handled", pendingIsZero(in))
+		handleAll(t, in, nothing, inbox.Backoff(neither))
 		assert.Equal(t, 1, log.count("Backoff failed"), log.String())
 	})
 }

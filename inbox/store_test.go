@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,26 +22,24 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
-	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 	"github.com/headsapi/heads-go/inbox/postgres"
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
 
 func TestAppendRefusesWhatCouldNotBeReadBack(t *testing.T) {
 	in := newStore(t, "sqlite").open(t)
-	e := newEvent(t, "head", "session", 1)
-	other := *e
+	other := *newEvent(t, "head", "session", 1)
+	bare, text := other, other
 	other.SessionID = "another"
-	bare := *e
 	bare.Raw = heads.Raw{}
-	text := *e
 	text.Raw = heads.NewRaw([]byte("text"))
 	for name, bad := range map[string]*heads.Event{"nil": nil, "without Raw": &bare, "no JSON": &text, "another's Raw": &other} {
 		_, err := in.Append(t.Context(), bad)
 		assert.ErrorIs(t, err, heads.ErrInvalid, name)
+		if bad == &bare {
+			assert.ErrorContains(t, err, "verified")
+		}
 	}
-	_, err := in.Append(t.Context(), &bare)
-	assert.ErrorContains(t, err, "verified")
 }
 
 func TestHandlerRefusesQueueAndDeduplicator(t *testing.T) {
@@ -58,35 +58,25 @@ func TestHandlerRefusesQueueAndDeduplicator(t *testing.T) {
 func TestRedeliveryIsHandledOnce(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
 		outcomes := make(chan heads.DeliveryOutcome, 100)
-		var in *inbox.Inbox
-		var send func([]byte) int
-		reopen := func() {
-			if in != nil {
-				require.NoError(t, in.Close(t.Context()))
-			}
-			in = s.open(t)
-			h, err := in.Handler(heads.SharedKeys(sharedKey), heads.WithDeliveryObserver(heads.Observer[heads.DeliveryInfo]{End: func(_ context.Context, d heads.DeliveryInfo) { outcomes <- d.Outcome }}))
-			require.NoError(t, err)
-			send = serveHandler(t, h)
+		observe := heads.WithDeliveryObserver(heads.Observer[heads.DeliveryInfo]{End: func(_ context.Context, d heads.DeliveryInfo) { outcomes <- d.Outcome }})
+		in := s.open(t)
+		send := serve(t, in, observe)
+		is := func(body []byte, status int, outcome heads.DeliveryOutcome, when string) {
+			t.Helper()
+			assert.Equal(t, status, send(body), when)
+			assert.Equal(t, outcome, <-outcomes, when)
 		}
-		reopen()
 		// Two registrations may deliver one event with different bodies, since the service may add
 		// fields.
 		one := eventBody("head", "session", 1)
-		two := bytes.Replace(one, []byte("{"), []byte(`{"registration":2,`), 1)
-		assert.Equal(t, http.StatusOK, send(one))
-		assert.Equal(t, heads.DeliveryHandled, <-outcomes)
-		assert.Equal(t, http.StatusOK, send(two))
-		assert.Equal(t, heads.DeliveryDuplicate, <-outcomes)
-		reopen()
-		assert.Equal(t, http.StatusOK, send(one))
-		assert.Equal(t, heads.DeliveryDuplicate, <-outcomes, "after a restart")
+		is(one, http.StatusOK, heads.DeliveryHandled, "first")
+		is(bytes.Replace(one, []byte("{"), []byte(`{"registration":2,`), 1), http.StatusOK, heads.DeliveryDuplicate, "with another body")
+		require.NoError(t, in.Close(t.Context()))
+		in = s.open(t)
+		send = serve(t, in, observe)
+		is(one, http.StatusOK, heads.DeliveryDuplicate, "after a restart")
 
-		calls := 0
-		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
-			calls++
-			return inbox.Permanent(errTest)
-		})
+		assert.Len(t, handleAll(t, in, func(context.Context, *inbox.Delivery) error { return inbox.Permanent(errTest) }), 1)
 		dead := deadEvents(t, in)
 		require.Len(t, dead, 1)
 		n, err := in.DeleteDead(t.Context(), dead[0].Sequence)
@@ -94,19 +84,15 @@ func TestRedeliveryIsHandledOnce(t *testing.T) {
 		assert.Equal(t, 1, n)
 		assert.Zero(t, s.int(t, "SELECT length(body) FROM heads_inbox_events"))
 		assert.Empty(t, deadEvents(t, in))
-		assert.Equal(t, http.StatusOK, send(one))
-		assert.Equal(t, heads.DeliveryDuplicate, <-outcomes, "after DeleteDead")
+		is(one, http.StatusOK, heads.DeliveryDuplicate, "after DeleteDead")
 
 		// A week later, the row is removed and the event is too old.
 		s.exec(t, "UPDATE heads_inbox_events SET received = received - 604900000000")
 		pruned, err := in.Prune(t.Context())
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, pruned)
-		week, err := heads.ParseEvent(bytes.Replace(one, []byte(begin.Format("2006-01-02")), []byte(begin.AddDate(0, 0, -7).Format("2006-01-02")), 1))
-		require.NoError(t, err)
-		assert.Equal(t, http.StatusBadRequest, send(week.Raw.Bytes()), "after a week")
-		assert.Equal(t, heads.DeliveryStale, <-outcomes)
-		assert.Equal(t, 1, calls)
+		old := bytes.Replace(one, []byte(begin.Format("2006-01-02")), []byte(begin.AddDate(0, 0, -7).Format("2006-01-02")), 1)
+		is(old, http.StatusBadRequest, heads.DeliveryStale, "after a week")
 	})
 }
 
@@ -141,39 +127,33 @@ func TestIdsOfEveryKindMakeSessionsOfTheirOwn(t *testing.T) {
 	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		type pair struct{ head, session string }
 		number := map[pair]int{}
+		add := func(head, session string) {
+			n := len(number)
+			number[pair{head, session}] = n
+			_, err := in.Append(t.Context(), newEvent(t, head, session, n))
+			require.NoError(t, err)
+		}
 		for _, head := range ids {
 			for _, session := range ids[:6] {
-				n := len(number)
-				number[pair{head, session}] = n
-				_, err := in.Append(t.Context(), newEvent(t, head, session, n))
-				require.NoError(t, err)
+				add(head, session)
 			}
 		}
 		for _, session := range ids[6:] {
-			n := len(number)
-			number[pair{"h", session}] = n
-			_, err := in.Append(t.Context(), newEvent(t, "h", session, n))
-			require.NoError(t, err)
+			add("h", session)
 		}
 		assert.EqualValues(t, len(number), s.int(t, "SELECT count(DISTINCT session) FROM heads_inbox_events"))
-		var mu sync.Mutex
-		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
-			mu.Lock()
-			defer mu.Unlock()
+		for _, d := range handleAll(t, in, nothing) {
 			key := pair{d.Event.HeadID, d.Event.SessionID}
 			assert.Equal(t, number[key], numberOf(d.Event))
 			delete(number, key)
-			return nil
-		})
+		}
 		assert.Empty(t, number)
 		for _, id := range ids[1:] {
-			n := 0
-			require.NoError(t, in.Replay(t.Context(), inbox.Query{HeadID: id}, func(_ context.Context, d *inbox.Delivery) error {
-				n++
+			found := replayed(t, in, inbox.Query{HeadID: id})
+			assert.Len(t, found, 6)
+			for _, d := range found {
 				assert.Equal(t, id, d.Event.HeadID)
-				return nil
-			}))
-			assert.Equal(t, 6, n)
+			}
 		}
 	})
 }
@@ -242,33 +222,27 @@ func TestReplayReadsTheExactSetAndMovesNothing(t *testing.T) {
 		appendEvents(t, in, "before", 0, 150)
 		from := time.UnixMicro(s.int(t, "SELECT max(received) + 1 FROM heads_inbox_events"))
 		pauseFor(t.Context(), 5*time.Millisecond)
-		stop := background(t, in, func(context.Context, *inbox.Delivery) error { return nil })
+		stop := background(t, in, nothing)
 		appendEvents(t, in, "after", 150, 400)
-		before := s.int(t, "SELECT sum(attempts) FROM heads_inbox_events WHERE state = 1")
 		var numbers []int
 		var last int64
-		require.NoError(t, in.Replay(t.Context(), inbox.Query{From: from}, func(_ context.Context, d *inbox.Delivery) error {
+		for _, d := range replayed(t, in, inbox.Query{From: from}) {
 			assert.Greater(t, d.Sequence, last)
 			last = d.Sequence
 			numbers = append(numbers, numberOf(d.Event))
-			return nil
-		}))
+		}
 		require.Len(t, numbers, 250)
 		assert.IsIncreasing(t, numbers)
 		assert.Equal(t, 150, numbers[0])
 		eventually(t, "handled", pendingIsZero(in))
 		stop()
-		assert.EqualValues(t, 400, s.int(t, "SELECT sum(attempts) FROM heads_inbox_events"), "%d before", before)
-		count := func(q inbox.Query) (n int) {
-			require.NoError(t, in.Replay(t.Context(), q, func(context.Context, *inbox.Delivery) error { n++; return nil }))
-			return n
-		}
-		assert.Equal(t, 150, count(inbox.Query{To: from}))
-		assert.Equal(t, 250, count(inbox.Query{HeadID: "head", SessionID: "after"}))
-		assert.Equal(t, 7, count(inbox.Query{Limit: 7}))
-		assert.Equal(t, 400, count(inbox.Query{Types: []heads.EventType{"START_conversation"}}))
-		assert.Zero(t, count(inbox.Query{Types: []heads.EventType{heads.EventEndConversation}}))
-		assert.ErrorIs(t, in.Replay(t.Context(), inbox.Query{Limit: -1}, func(context.Context, *inbox.Delivery) error { return nil }), heads.ErrInvalid)
+		assert.EqualValues(t, 400, s.int(t, "SELECT sum(attempts) FROM heads_inbox_events"))
+		assert.Len(t, replayed(t, in, inbox.Query{To: from}), 150)
+		assert.Len(t, replayed(t, in, inbox.Query{HeadID: "head", SessionID: "after"}), 250)
+		assert.Len(t, replayed(t, in, inbox.Query{Limit: 7}), 7)
+		assert.Len(t, replayed(t, in, inbox.Query{Types: []heads.EventType{"START_conversation"}}), 400)
+		assert.Empty(t, replayed(t, in, inbox.Query{Types: []heads.EventType{heads.EventEndConversation}}))
+		assert.ErrorIs(t, in.Replay(t.Context(), inbox.Query{Limit: -1}, nothing), heads.ErrInvalid)
 		assert.ErrorIs(t, in.Replay(t.Context(), inbox.Query{}, func(context.Context, *inbox.Delivery) error { return errTest }), errTest)
 	})
 }
@@ -277,9 +251,7 @@ func TestChangedBodyReachesNoFunction(t *testing.T) {
 	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		appendEvents(t, in, "session", 0, 3)
 		s.exec(t, s.spelled("UPDATE heads_inbox_events SET body = $1 WHERE sequence = 1"), eventBody("head", "session", 77))
-		handled := make(chan int, 10)
-		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- numberOf(d.Event); return nil })
-		assert.Len(t, handled, 2)
+		assert.Len(t, handleAll(t, in, nothing), 2)
 		dead := deadEvents(t, in)
 		require.Len(t, dead, 1)
 		assert.Equal(t, inbox.ErrDamaged.Error(), dead[0].Error)
@@ -297,11 +269,9 @@ func TestTwoOpensAtOnce(t *testing.T) {
 		all := make([]*inbox.Inbox, 4)
 		for i := range all {
 			opening.Go(func() {
-				db, err := s.db(t.Context())
-				if assert.NoError(t, err) {
-					all[i], err = inbox.Open(t.Context(), db)
-					assert.NoError(t, err)
-				}
+				var err error
+				all[i], err = s.try(t.Context())
+				assert.NoError(t, err)
 			})
 		}
 		opening.Wait()
@@ -309,15 +279,15 @@ func TestTwoOpensAtOnce(t *testing.T) {
 			require.NotNil(t, in)
 			appendEvents(t, in, "session", i*10, i*10+10)
 		}
-		handled := make(chan int, 100)
+		var handled atomic.Int64
 		for _, in := range all {
-			background(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- numberOf(d.Event); return nil })
+			background(t, in, func(context.Context, *inbox.Delivery) error { handled.Add(1); return nil })
 		}
 		eventually(t, "handled", pendingIsZero(all[0]))
 		for _, in := range all {
 			require.NoError(t, in.Close(t.Context()))
 		}
-		assert.Len(t, handled, 40)
+		assert.EqualValues(t, 40, handled.Load())
 	})
 }
 
@@ -342,9 +312,8 @@ func TestTwoHundredOpensLeaveNothing(t *testing.T) {
 		require.NoError(t, in.Close(t.Context()))
 		_, err := in.Append(t.Context(), newEvent(t, "head", "session", 1))
 		require.ErrorIs(t, err, inbox.ErrClosed)
-		require.ErrorIs(t, in.Run(t.Context(), func(context.Context, *inbox.Delivery) error { return nil }), inbox.ErrClosed)
-		_, err = in.Status(t.Context())
-		require.ErrorIs(t, err, inbox.ErrClosed)
+		require.ErrorIs(t, in.Run(t.Context(), nothing), inbox.ErrClosed)
+		requireClosed(t, in)
 		require.NoError(t, in.Close(t.Context()), "a second Close does nothing")
 	}
 	cycle()
@@ -403,40 +372,37 @@ func TestCloseEndsInTimeWhateverAFunctionDoes(t *testing.T) {
 }
 
 func TestSchemaOfEveryEarlierVersion(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
+	for _, kind := range []string{"sqlite", "postgres"} {
 		// Version 0 is a database without tables, which every other test migrates. An SQLite file
 		// or a dump in testdata holds the tables of each released version, with an event.
-		files, err := os.ReadDir("testdata/formats/" + s.kind)
+		files, err := filepath.Glob("testdata/formats/" + kind + "/*")
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
 		for _, file := range files {
-			t.Run(file.Name(), func(t *testing.T) {
-				recorded, err := os.ReadFile("testdata/formats/" + s.kind + "/" + file.Name())
+			t.Run(file, func(t *testing.T) {
+				recorded, err := os.ReadFile(file)
 				require.NoError(t, err)
-				s := newStore(t, s.kind)
-				if s.kind == "sqlite" {
+				s := newStore(t, kind)
+				if kind == "sqlite" {
 					require.NoError(t, os.WriteFile(s.name, recorded, 0o600))
 				} else {
 					s.exec(t, string(recorded))
 				}
 				in := s.open(t)
 				appendEvents(t, in, "session", 1, 2)
-				handled := make(chan int, 10)
-				stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- numberOf(d.Event); return nil })
-				assert.Equal(t, 0, await(t, handled, "the event of the file"))
-				assert.Equal(t, 1, await(t, handled, "the new event"))
-				eventually(t, "handled", pendingIsZero(in))
-				stop()
+				seen := handleAll(t, in, nothing)
+				require.Len(t, seen, 2)
+				assert.Equal(t, []int{0, 1}, []int{numberOf(seen[0].Event), numberOf(seen[1].Event)}, "the event of the file and the new one")
 			})
 		}
-	})
+	}
 }
 
 func TestNewerSchemaIsRefused(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
 		require.NoError(t, s.open(t).Close(t.Context()))
 		s.exec(t, "UPDATE heads_inbox_meta SET value = '99' WHERE name = 'schema'")
-		err := s.refusal(t)
+		_, err := s.try(t.Context())
 		assert.ErrorContains(t, err, "schema version 99")
 		assert.ErrorContains(t, err, "update the program")
 	})
@@ -460,12 +426,11 @@ func TestOpenRefusesContradictions(t *testing.T) {
 }
 
 func TestPrefixesKeepInboxesApart(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		one, two := s.open(t), s.open(t, inbox.WithTablePrefix("other_"))
+	forEachInbox(t, func(t *testing.T, s store, one *inbox.Inbox) {
+		two := s.open(t, inbox.WithTablePrefix("other_"))
 		appendEvents(t, one, "session", 0, 3)
 		appendEvents(t, two, "session", 0, 2)
-		status, err := two.Status(t.Context())
-		require.NoError(t, err)
+		status := statusOf(t, two)
 		assert.EqualValues(t, 2, status.Pending)
 		assert.EqualValues(t, 1, status.Sessions)
 		assert.True(t, status.Healthy)
@@ -474,40 +439,14 @@ func TestPrefixesKeepInboxesApart(t *testing.T) {
 }
 
 func TestPostgresIsRefusedWithoutDurability(t *testing.T) {
-	dsn := newDatabase(t)
-	s := store{"postgres", dsn}
-	name := dsn[strings.LastIndex(dsn, "=")+1:]
 	for setting, want := range map[string]string{
-		"synchronous_commit = off":           "synchronous_commit is off",
-		"default_transaction_read_only = on": "read-only",
+		"synchronous_commit = off": "synchronous_commit is off", "default_transaction_read_only = on": "read-only; connect to the primary",
 	} {
-		s.exec(t, "ALTER DATABASE "+name+" SET "+setting)
-		err := s.refusal(t)
+		s := newStore(t, "postgres")
+		s.exec(t, "ALTER DATABASE "+s.name[strings.LastIndex(s.name, "=")+1:]+" SET "+setting)
+		_, err := s.try(t.Context())
 		assert.ErrorContains(t, err, want)
-		admin := s.sql(t)
-		_, err = admin.Exec("SET default_transaction_read_only = off")
-		require.NoError(t, err)
-		conn, err := admin.Conn(t.Context())
-		require.NoError(t, err)
-		_, err = conn.ExecContext(t.Context(), "SET default_transaction_read_only = off")
-		require.NoError(t, err)
-		_, err = conn.ExecContext(t.Context(), "ALTER DATABASE "+name+" RESET ALL")
-		require.NoError(t, err)
-		conn.Close()
 	}
-}
-
-func TestPostgresIsRefusedWithoutFsync(t *testing.T) {
-	server, err := pgtest.New("fsync=off")
-	require.NoError(t, err)
-	defer server.Close()
-	db, err := postgres.Open(t.Context(), server.DSN("postgres"))
-	require.NoError(t, err)
-	_, err = inbox.Open(t.Context(), db)
+	_, err := store{"postgres", newServer(t, "fsync=off").DSN("postgres")}.try(t.Context())
 	assert.ErrorContains(t, err, "fsync is off")
-}
-
-func serveHandler(t *testing.T, h http.Handler) func([]byte) int {
-	srv := newHTTPServer(t, h)
-	return func(body []byte) int { return deliver(srv.Client(), srv.URL, body) }
 }

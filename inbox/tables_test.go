@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
 )
 
@@ -27,7 +25,7 @@ func openTables(r role) error {
 			return nil //nolint:nilerr // the end of the input
 		}
 		r.Name = name
-		in, err := r.open(inbox.WithTables("CREATE TABLE IF NOT EXISTS mine (n BIGINT PRIMARY KEY)", "CREATE INDEX IF NOT EXISTS mine_n ON mine (n)"))
+		in, err := r.try(inbox.WithTables("CREATE TABLE IF NOT EXISTS mine (n BIGINT PRIMARY KEY)", "CREATE INDEX IF NOT EXISTS mine_n ON mine (n)"))
 		if err != nil {
 			fmt.Println(err)
 			continue
@@ -52,8 +50,7 @@ func TestEightProcessesOpenWithTablesAtOnce(t *testing.T) {
 			for round := range rounds {
 				s := newStore(t, kind)
 				for _, p := range all {
-					_, err := fmt.Fprintf(p.in, "%q\n", s.name)
-					require.NoError(t, err)
+					p.say(t, fmt.Sprintf("%q", s.name))
 				}
 				for _, p := range all {
 					require.Equal(t, "opened", p.line(t), "round %d", round)
@@ -70,17 +67,17 @@ func TestTablesAreCreatedTogetherOrNotAtAll(t *testing.T) {
 			{"COMMIT", "leave BEGIN, COMMIT and ROLLBACK out"},
 			{"ROLLBACK", "leave BEGIN, COMMIT and ROLLBACK out"},
 		} {
-			err := s.refusal(t, inbox.WithTables("CREATE TABLE IF NOT EXISTS mine (n BIGINT)"), inbox.WithTables(c.second))
+			_, err := s.try(t.Context(), inbox.WithTables("CREATE TABLE IF NOT EXISTS mine (n BIGINT)"), inbox.WithTables(c.second))
 			require.ErrorContains(t, err, "inbox: open: WithTables: statement 2: ")
 			require.ErrorContains(t, err, c.want)
 			if c.second != "COMMIT" {
 				_, err = s.open(t).SQL().Exec("INSERT INTO mine (n) VALUES ($1)", 1)
 				require.Error(t, err, "the first one has no effect")
-			} else if _, err := s.open(t).SQL().Exec("DROP TABLE IF EXISTS mine"); err != nil {
-				t.Fatal(err)
+			} else {
+				s.exec(t, "DROP TABLE IF EXISTS mine")
 			}
 		}
-		err := s.refusal(t, inbox.WithTables("CREATE TABLE a (n BIGINT)", " "))
+		_, err := s.try(t.Context(), inbox.WithTables("CREATE TABLE a (n BIGINT)", " "))
 		require.ErrorContains(t, err, "statement 2 is empty")
 	})
 }
@@ -104,10 +101,7 @@ func TestSQLReadsAndWritesUntilClose(t *testing.T) {
 func TestTransactionOfSQLDelaysEventsAndLosesNone(t *testing.T) {
 	s := newStore(t, "sqlite")
 	in := s.open(t, inbox.WithTables("CREATE TABLE IF NOT EXISTS mine (n BIGINT)"))
-	h, err := in.Handler(heads.SharedKeys(sharedKey))
-	require.NoError(t, err)
-	server := httptest.NewServer(h)
-	defer server.Close()
+	send := serve(t, in)
 	tx, err := in.SQL().BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	_, err = tx.Exec("INSERT INTO mine (n) VALUES (1)")
@@ -124,7 +118,7 @@ func TestTransactionOfSQLDelaysEventsAndLosesNone(t *testing.T) {
 		delivering.Go(func() {
 			pauseFor(t.Context(), time.Duration(n)*10*time.Millisecond)
 			begun := time.Now()
-			status := deliver(http.DefaultClient, server.URL, eventBody("head", fmt.Sprint("session", n), n))
+			status := send(eventBody("head", fmt.Sprint("session", n), n))
 			took := time.Since(begun)
 			mu.Lock()
 			defer mu.Unlock()
@@ -137,6 +131,5 @@ func TestTransactionOfSQLDelaysEventsAndLosesNone(t *testing.T) {
 	delivering.Wait()
 	t.Log(answered)
 	assert.Equal(t, 100, answered[http.StatusOK]+answered[http.StatusServiceUnavailable])
-	status := statusOf(t, in)
-	assert.GreaterOrEqual(t, status.Pending, int64(answered[http.StatusOK]))
+	assert.GreaterOrEqual(t, statusOf(t, in).Pending, int64(answered[http.StatusOK]))
 }
