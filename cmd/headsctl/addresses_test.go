@@ -88,9 +88,9 @@ func TestAFolderIsRewrittenAndBackedUp(t *testing.T) {
 	assert.Equal(t, "<p>\n<a href=\""+newURL+"?api_key=s3cret&amp;x=1\">\n", c.read("site/index.html"))
 	assert.Equal(t, "<"+newURL+">\r\n"+oldURL+"0\r\n", c.read("site/README.md"))
 	assert.Equal(t, "B\xfcro "+newURL, c.read("site/latin1.txt"))
-	assert.True(t, strings.ReplaceAll(large, oldURL, newURL) == c.read("site/large.log"))
+	assert.Equal(t, strings.ReplaceAll(large, oldURL, newURL), c.read("site/large.log"))
 	for _, name := range []string{"site/index.html", "site/README.md", "site/latin1.txt", "site/large.log", "site/data/config.json"} {
-		assert.True(t, files[name] == c.read(name+".bak"), name)
+		assert.Equal(t, files[name], c.read(name+".bak"), name)
 	}
 	assert.Equal(t, "an earlier backup", c.read("site/app.js.bak"))
 	assert.Equal(t, files["site/app.js"], c.read("site/app.js.bak.2"))
@@ -178,8 +178,8 @@ func TestTextsInUTF16AreRewrittenOrNamed(t *testing.T) {
 	assert.Contains(t, scan, "site/biglong:40001: "+oldURL+" → "+newURL+"\n")
 	assert.Contains(t, c.rewrite("site"), "8 files, 8 addresses\n")
 	for name := range before {
-		assert.True(t, after[name] == c.read("site/"+name), name)
-		assert.True(t, before[name] == c.read("site/"+name+".bak"), name)
+		assert.Equal(t, after[name], c.read("site/"+name), name)
+		assert.Equal(t, before[name], c.read("site/"+name+".bak"), name)
 	}
 
 	pair := asUTF16(binary.LittleEndian, "👋")

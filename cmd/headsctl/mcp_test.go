@@ -171,7 +171,7 @@ func TestMCPConvertsWhatWasConfirmed(t *testing.T) {
 
 	done := m.ok("heads_convert", object{"ids": ids, "confirm": dry["confirm"]})
 	assert.NotContains(t, done, "confirm")
-	assert.Equal(t, 1., done["counts"].(object)["changed"])
+	assert.EqualValues(t, 1, done["counts"].(object)["changed"])
 	items := done["items"].([]any)
 	require.Len(t, items, 3)
 	assert.Equal(t, "changed", items[0].(object)["outcome"])
@@ -233,7 +233,7 @@ func TestMCPRefusesAConfirmationThatNoLongerHolds(t *testing.T) {
 			assert.Contains(t, fresh["changes"], object{"head_id": id, "label": "Lobby", "field": "greetings", "from": "Bonjour", "to": "Hi"})
 		}
 		spec["confirm"] = fresh["confirm"]
-		assert.Equal(t, 1., m.ok("heads_apply", spec)["counts"].(object)["changed"], name)
+		assert.EqualValues(t, 1, m.ok("heads_apply", spec)["counts"].(object)["changed"], name)
 		assert.Contains(t, c.ok("get", id, "--raw", "--show-secrets"), row.done, name)
 	}
 	assert.Empty(t, hooks())
@@ -252,7 +252,7 @@ func TestMCPChangesNoHeadThatTheDryRunCouldNotRead(t *testing.T) {
 	}).mcp("--allow-writes")
 	ids := []string{c.ids[0], c.ids[1]}
 	dry := m.ok("heads_convert", object{"ids": ids})
-	assert.Equal(t, 1., dry["counts"].(object)["failed"])
+	assert.EqualValues(t, 1, dry["counts"].(object)["failed"])
 	done := parse[object](t, m.fails("heads_convert", object{"ids": ids, "confirm": dry["confirm"]}))
 	assert.Subset(t, done["counts"], object{"changed": 1., "failed": 1.})
 	assert.Contains(t, c.ok("get", c.ids[1]), "MODE            legacy")
@@ -438,7 +438,7 @@ func TestMCPComparesEachHeadBeforeItsFirstChange(t *testing.T) {
 	spec := object{"spec": "heads: [{id: " + c.ids[0] + ", set: {greetings: Hi}}]"}
 	spec["confirm"] = m.ok("heads_apply", spec)["confirm"]
 	reply := parse[object](t, m.fails("heads_apply", spec))
-	assert.Equal(t, 1., reply["counts"].(object)["pending"])
+	assert.EqualValues(t, 1, reply["counts"].(object)["pending"])
 	assert.Contains(t, fmt.Sprint(reply["items"]), "no longer as it was planned for")
 	assert.Contains(t, fmt.Sprint(reply["items"]), "from:Bonjour")
 	assert.Equal(t, "Bonjour", parse[object](t, c.ok("get", c.ids[0], "-o", "json"))["greetings"])

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 )
 
 const (
@@ -40,7 +42,7 @@ func TestNoOutputShowsASecretValue(t *testing.T) {
 	w := secretValues(t)
 	quoted, err := json.Marshal(fileSecret)
 	require.NoError(t, err)
-	secrets := []string{toolsBase, strings.TrimPrefix(toolsBase, "https://tools.museum.example"), fileSecret, strings.Trim(string(quoted), `"`)}
+	secrets := []string{toolsBase, strings.TrimPrefix(toolsBase, "https://tools.museum.example"), fileSecret, strings.Trim(string(quoted), `"`), strings.Trim(string(rawjson.String(fileSecret)), `"`)}
 	w.write("bad.yaml", strings.Replace(w.read("heads.yaml"), "[end_conversation]", `["${word}"]`, 1))
 	w.write("refused.yaml", strings.Replace(w.read("heads.yaml"), "${app}/events", "http://x.example.com/${word}", 1))
 	plan := w.ok("plan", "-f", "heads.yaml", "--env", "staging")

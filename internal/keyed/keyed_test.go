@@ -13,7 +13,7 @@ import (
 func takeLock(t *testing.T, l *Locks[string], key string) (unlock func()) {
 	t.Helper()
 	unlock, err := l.Lock(t.Context(), key)
-	require.NoError(t, err)
+	assert.NoError(t, err)
 	return unlock
 }
 

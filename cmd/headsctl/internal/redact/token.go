@@ -6,15 +6,31 @@ import (
 	"html"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // MinToken is the length of the shortest token that is masked, in bytes. A shorter one could
 // be a word of a message.
 const MinToken = 8
+
+// escapes are how a token is written in JSON, with & and < as they are or as \u0026 and \u003c, in
+// a quoted text of Go, in URLs and in HTML.
+var escapes = []func(string) string{
+	func(text string) string { return inside(string(rawjson.String(text))) },
+	func(text string) string {
+		quoted, _ := json.Marshal(text)
+		return inside(string(quoted))
+	},
+	func(text string) string { return inside(strconv.Quote(text)) },
+	url.QueryEscape, url.PathEscape, html.EscapeString,
+}
+
+func inside(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 // Token masks an access token by value wherever it is printed, since a text from elsewhere may
 // hold it.
@@ -30,11 +46,19 @@ func NewToken(token string, earlier *Token) *Token {
 	if len(token) < MinToken {
 		return &Token{earlier: earlier}
 	}
-	quoted, _ := json.Marshal(token)
-	forms := []string{token, string(quoted[1 : len(quoted)-1]), url.QueryEscape(token), url.PathEscape(token), html.EscapeString(token)}
-	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	forms := []string{token}
+	for range 2 { // a quoted value may stand in JSON
+		for _, form := range forms {
+			for _, escape := range escapes {
+				forms = append(forms, escape(form))
+			}
+		}
+		slices.Sort(forms)
+		forms = slices.Compact(forms)
+	}
+	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
-	for _, form := range slices.Compact(forms) {
+	for _, form := range forms {
 		pairs = append(pairs, form, Mark)
 	}
 	return &Token{token: token, forms: strings.NewReplacer(pairs...), earlier: earlier}

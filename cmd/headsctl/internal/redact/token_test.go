@@ -1,6 +1,11 @@
 package redact
 
 import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,6 +28,22 @@ func TestWhatIsLeftOfAShortenedTokenIsMasked(t *testing.T) {
 	}
 	short := NewToken("word", nil)
 	require.Equal(t, "a word", string(short.Hide([]byte("a word"))), "a message keeps its words")
+}
+
+func TestATokenIsMaskedHoweverItIsWritten(t *testing.T) {
+	const token = "a \"word\" & <é\u0080>\\"
+	m := NewToken(token, nil)
+	inJSON, err := json.Marshal(token)
+	require.NoError(t, err)
+	plain := strings.NewReplacer(`\u0026`, "&", `\u003c`, "<", `\u003e`, ">").Replace(string(inJSON))
+	inError, err := json.Marshal(map[string]string{"error": fmt.Sprintf("%q is no event", token)})
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		string(inJSON): `"[redacted]"`, plain: `"[redacted]"`, strconv.Quote(token): `"[redacted]"`, url.QueryEscape(token): Mark, html.EscapeString(token): Mark,
+		string(inError): `{"error":"\"[redacted]\" is no event"}`, html.EscapeString(plain): html.EscapeString(`"[redacted]"`),
+	} {
+		assert.Equal(t, want, string(m.Hide([]byte(text))), text)
+	}
 }
 
 func TestThePartOfATokenThatIsCutAtBothEndsIsMasked(t *testing.T) {
