@@ -66,28 +66,32 @@ func TestJSONSchemaTestSuite(t *testing.T) {
 	require.NoError(t, err)
 	names, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "testdata", "draft2020-12", "*.json"))
 	require.NoError(t, err)
-	schemas, mapped, equal := 0, 0, 0
+	schemas, mapped, passed, equal, failed := 0, 0, 0, 0, 0
 	for _, name := range names {
 		doc, err := os.ReadFile(name)
 		require.NoError(t, err)
 		var groups []suiteGroup
 		require.NoError(t, json.Unmarshal(doc, &groups), name)
 		for _, g := range groups {
-			isMapped, equals := g.run(t, filepath.Base(name)+": "+g.Description)
+			isMapped, equals, fails := g.run(t, filepath.Base(name)+": "+g.Description)
 			schemas++
 			equal += equals
+			failed += fails
 			if isMapped {
 				mapped++
+				passed += len(g.Tests) - fails
 			}
 		}
 	}
 	t.Logf("schemas: %d of %d mapped; valid instances: %d arrive as they are", mapped, schemas, equal)
+	t.Logf("total: %d passed, %d failed", passed, failed) // for scripts/suites.sh
 	assert.GreaterOrEqual(t, mapped, leastMapped)
 	assert.GreaterOrEqual(t, equal, leastEqual)
 }
 
-// run returns whether the schema can be mapped, and how many valid instances arrive as they are.
-func (g suiteGroup) run(t *testing.T, name string) (mapped bool, equal int) {
+// run returns whether the schema can be mapped, how many valid instances arrive as they are, and
+// how many instances fail.
+func (g suiteGroup) run(t *testing.T, name string) (mapped bool, equal, failed int) {
 	var s rawServer
 	arguments := s.received()
 	s.pages = []string{toolsOf(inputSchemaOf(t, g))}
@@ -97,7 +101,7 @@ func (g suiteGroup) run(t *testing.T, name string) (mapped bool, equal int) {
 			require.True(t, strings.HasPrefix(line, `heads: headsmcp.AddTools: tool "tool" input schema `), line)
 		}
 		t.Logf("refused %s: %v", name, err)
-		return false, 0
+		return false, 0, 0
 	}
 	var reference jsonschema.Schema
 	require.NoError(t, json.Unmarshal(g.Schema, &reference), name)
@@ -113,13 +117,14 @@ func (g suiteGroup) run(t *testing.T, name string) (mapped bool, equal int) {
 			problem = "is valid, but is refused: " + message
 		}
 		if problem != "" {
+			failed++
 			t.Errorf("%s: %s: %s with the schema %s %s", name, c.Description, c.Data, g.Schema, problem)
 		}
 		if same && c.Valid {
 			equal++
 		}
 	}
-	return true, equal
+	return true, equal, failed
 }
 
 // mayStay reports whether a valid instance need not reach the server as it is: null
