@@ -141,7 +141,7 @@ func startCompany(t *testing.T, s store, admin store) *company {
 func (c *company) finish(t *testing.T, admin store) {
 	t.Helper()
 	c.load.stop()
-	eventually(t, "everything handled", pendingIsZero(c.reading))
+	eventuallyIn(t, 3*time.Minute, "everything handled", pendingIsZero(c.reading))
 	for _, w := range c.workers {
 		w.kill()
 	}
@@ -151,7 +151,7 @@ func (c *company) finish(t *testing.T, admin store) {
 	assert.Greater(t, got.acknowledged, 100)
 }
 
-// eventuallyIn is eventually with a longer limit, for elections.
+// eventuallyIn is eventually with another limit, for elections and many events.
 func eventuallyIn(t testing.TB, d time.Duration, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, d, 20*time.Millisecond, what)

@@ -97,7 +97,7 @@ func killSome(t *testing.T, s store, events, sessions, workers int, server *pgte
 		}
 	}
 	publishing.Wait()
-	eventually(t, "everything handled", pendingIsZero(in))
+	eventuallyIn(t, 3*time.Minute, "everything handled", pendingIsZero(in))
 	for _, w := range all {
 		w.kill()
 	}
