@@ -74,8 +74,8 @@ var (
 // runs effect up to 5 times, within the lease of its first run. After any other error, such as one
 // of another database, it does not run effect again.
 //
-// effect must give its statements a context of the function's: one without it waits for a database
-// that answers no more, beyond the claim. effect must return the errors of its statements. It must
+// effect must give its statements the function's context: a statement without it may wait for a
+// stopped database longer than the claim. effect must return the errors of its statements. It must
 // not commit or roll back tx. It must not wait for anything else, since SQLite stores no events in
 // the meantime, and PostgreSQL ends a transaction that is idle for longer than the lease.
 //
