@@ -69,7 +69,7 @@ func newClient(base *url.URL, token string, cfg *config) *Client {
 		TokenSource:    cfg.tokenSource.checked(),
 		Retry:          transport.RetryPolicy(cfg.retry),
 		AttemptTimeout: attemptTimeout(cfg.attemptTimeout, given.Timeout),
-		Logger:         cfg.logger,
+		Log:            cfg.log,
 		Failure:        attemptError,
 	}
 	if cfg.application != "" {
@@ -79,7 +79,7 @@ func newClient(base *url.URL, token string, cfg *config) *Client {
 		c.Limiter = rate.NewLimiter(cfg.rateLimit, cfg.burst)
 	}
 	for _, o := range cfg.observers {
-		c.Observers = append(c.Observers, attemptObserver(o, cfg.logger))
+		c.Observers = append(c.Observers, attemptObserver(o, cfg.panicLog))
 	}
 	s := service{&core{
 		transport:         transport.New(c),

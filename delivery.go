@@ -160,7 +160,7 @@ func isPanic(err error) bool {
 // report logs the delivery and calls the observers.
 func (h *EventHandler) report(ctx context.Context, d *delivery) {
 	h.log(ctx, d)
-	h.observers.end(d.observed, h.logger, d.DeliveryInfo)
+	h.observers.end(d.observed, slogPanics{h.logger}, d.DeliveryInfo)
 }
 
 // mismatchHint says what to do about a signature that no key has made.

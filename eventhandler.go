@@ -224,7 +224,7 @@ func addDurations(sum time.Duration, more ...time.Duration) time.Duration {
 func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := &delivery{arrived: time.Now(), body: httpbody.Start(w, h.bodyTimeout)}
 	if len(h.observers) > 0 {
-		ctx, observed := h.observers.start(r.Context(), h.logger, nil, DeliveryInfo{})
+		ctx, observed := h.observers.start(r.Context(), slogPanics{h.logger}, nil, DeliveryInfo{})
 		r, d.observed = r.WithContext(ctx), observed
 	}
 	err := errShutDown

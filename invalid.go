@@ -115,11 +115,7 @@ func checkCallbackURL(operation, field, raw string) error {
 // checkBaseURL returns the base URL of the service, or of access URLs, without a slash
 // at its end.
 func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error) {
-	purpose := check.Base
-	if insecure {
-		purpose = check.InsecureBase
-	}
-	u, found := check.URL(raw, purpose)
+	u, found := check.URL(raw, check.Base(insecure))
 	if len(found) > 0 {
 		return nil, faultsOf(operation, field, found).join()
 	}

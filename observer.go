@@ -39,10 +39,10 @@ type observers[T any] []Observer[T]
 
 // start calls each Start. It returns the context of the last, and those of all for end,
 // appended to contexts.
-func (os observers[T]) start(ctx context.Context, logger *slog.Logger, contexts []context.Context, t T) (context.Context, []context.Context) {
+func (os observers[T]) start(ctx context.Context, log panicLog, contexts []context.Context, t T) (context.Context, []context.Context) {
 	for _, o := range os {
 		if o.Start != nil {
-			ctx = o.start(ctx, logger, t)
+			ctx = o.start(ctx, log, t)
 		}
 		contexts = append(contexts, ctx)
 	}
@@ -50,17 +50,17 @@ func (os observers[T]) start(ctx context.Context, logger *slog.Logger, contexts 
 }
 
 // end calls each End with the context of its Start, also if that panicked.
-func (os observers[T]) end(contexts []context.Context, logger *slog.Logger, t T) {
+func (os observers[T]) end(contexts []context.Context, log panicLog, t T) {
 	for i := len(os) - 1; i >= 0; i-- {
 		if os[i].End != nil {
-			os[i].end(contexts[i], logger, t)
+			os[i].end(contexts[i], log, t)
 		}
 	}
 }
 
 // start calls Start and returns the context for what follows.
-func (o Observer[T]) start(ctx context.Context, logger *slog.Logger, t T) context.Context {
-	o.recovered(ctx, logger, func() {
+func (o Observer[T]) start(ctx context.Context, log panicLog, t T) context.Context {
+	o.recovered(ctx, log, func() {
 		if own := o.Start(ctx, t); own != nil {
 			ctx = own
 		}
@@ -68,20 +68,31 @@ func (o Observer[T]) start(ctx context.Context, logger *slog.Logger, t T) contex
 	return ctx
 }
 
-func (o Observer[T]) end(ctx context.Context, logger *slog.Logger, t T) {
-	o.recovered(ctx, logger, func() { o.End(ctx, t) })
+func (o Observer[T]) end(ctx context.Context, log panicLog, t T) {
+	o.recovered(ctx, log, func() { o.End(ctx, t) })
 }
 
-// recovered calls f, which calls the observer, and logs its panic. The logger may be nil.
-func (Observer[T]) recovered(ctx context.Context, logger *slog.Logger, f func()) {
+// recovered calls f, which calls the observer, and logs its panic, unless log is nil.
+func (Observer[T]) recovered(ctx context.Context, log panicLog, f func()) {
 	err := panics.Try(func() error {
 		f()
 		return nil
 	})
-	if err != nil && logger != nil {
-		attrs := append([]slog.Attr{slog.String("observer", fmt.Sprintf("%T", *new(T)))}, errorAttrs(err)...)
-		logger.LogAttrs(ctx, slog.LevelError, "heads: an observer panicked", attrs...)
+	if err != nil && log != nil {
+		log.observerPanicked(ctx, fmt.Sprintf("%T", *new(T)), err)
 	}
+}
+
+// panicLog is an interface, as the log of attempts is a function, so that package log/slog is
+// linked only into programs that log.
+type panicLog interface {
+	observerPanicked(ctx context.Context, observer string, err error)
+}
+
+type slogPanics struct{ *slog.Logger }
+
+func (l slogPanics) observerPanicked(ctx context.Context, observer string, err error) {
+	l.LogAttrs(ctx, slog.LevelError, "heads: an observer panicked", append([]slog.Attr{slog.String("observer", observer)}, errorAttrs(err)...)...)
 }
 
 // Attempt describes one attempt to an Observer. No field contains a secret, a query
@@ -107,17 +118,49 @@ type Attempt struct {
 
 // LogValue returns the fields of a log line of WithLogger: waited and request_id
 // if they are set, error and retry_in if the attempt failed.
-func (a Attempt) LogValue() slog.Value { return slog.GroupValue(transport.Attempt(a).Attrs()...) }
+func (a Attempt) LogValue() slog.Value { return slog.GroupValue(a.attrs()...) }
+
+func (a Attempt) attrs() []slog.Attr {
+	attrs := []slog.Attr{
+		slog.String("operation", a.Operation),
+		slog.String("method", a.Method),
+		slog.String("route", a.Route),
+		slog.Int("attempt", a.Number),
+		slog.Int("status", a.StatusCode),
+		slog.Duration("duration", a.Duration),
+	}
+	if a.Waited > 0 {
+		attrs = append(attrs, slog.Duration("waited", a.Waited))
+	}
+	if a.RequestID != "" {
+		attrs = append(attrs, slog.String("request_id", a.RequestID))
+	}
+	if a.Err != nil {
+		attrs = append(attrs, slog.String("error", a.Err.Error()), slog.Duration("retry_in", a.RetryIn))
+	}
+	return attrs
+}
+
+// attemptLog logs what WithLogger says.
+func attemptLog(logger *slog.Logger) func(context.Context, transport.Attempt) {
+	return func(ctx context.Context, a transport.Attempt) {
+		level := slog.LevelDebug
+		if a.Err != nil {
+			level = slog.LevelWarn
+		}
+		logger.LogAttrs(ctx, level, "heads: attempt", Attempt(a).attrs()...)
+	}
+}
 
 // attemptObserver is the observer of a client for its transport.
-func attemptObserver(o Observer[Attempt], logger *slog.Logger) (to transport.Observer) {
+func attemptObserver(o Observer[Attempt], log panicLog) (to transport.Observer) {
 	if o.Start != nil {
 		to.Start = func(ctx context.Context, a transport.Attempt) context.Context {
-			return o.start(ctx, logger, Attempt(a))
+			return o.start(ctx, log, Attempt(a))
 		}
 	}
 	if o.End != nil {
-		to.End = func(ctx context.Context, a transport.Attempt) { o.end(ctx, logger, Attempt(a)) }
+		to.End = func(ctx context.Context, a transport.Attempt) { o.end(ctx, log, Attempt(a)) }
 	}
 	return to
 }

@@ -24,8 +24,9 @@ type config struct {
 	retry             RetryPolicy
 	rateLimit         rate.Limit // 0 when not given
 	burst             int
-	attemptTimeout    time.Duration // 0 when not given
-	logger            *slog.Logger
+	attemptTimeout    time.Duration                            // 0 when not given
+	log               func(context.Context, transport.Attempt) // nil for none, as panicLog
+	panicLog          panicLog
 	observers         observers[Attempt]
 	application       string // "kiosk/2"; "" when not given
 	chatURL           string
@@ -166,7 +167,7 @@ func WithLogger(l *slog.Logger) Option {
 		if l == nil {
 			return invalid("New", "WithLogger", "has a nil logger", "leave the option out to log nothing")
 		}
-		c.logger = l
+		c.log, c.panicLog = attemptLog(l), slogPanics{l}
 		return nil
 	}
 }

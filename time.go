@@ -2,7 +2,6 @@ package heads
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -50,7 +49,7 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the text of String, or null if that is empty.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if s := t.String(); s != "" {
-		return json.Marshal(s)
+		return rawjson.String(s), nil
 	}
 	return []byte("null"), nil
 }

@@ -98,7 +98,7 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 	var few [2]context.Context
 	observed := few[:0]
 	if len(s.observers) > 0 {
-		ctx, contexts := s.observers.start(r.Context(), t.logger, observed, ToolCallInfo{Tool: t.tool.Name})
+		ctx, contexts := s.observers.start(r.Context(), slogPanics{t.logger}, observed, ToolCallInfo{Tool: t.tool.Name})
 		r, observed = r.WithContext(ctx), contexts
 	}
 	ctx, result := r.Context(), toolResult{ToolBusy, toolBusyReply, errToolsShutDown, 0}
@@ -114,7 +114,7 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 		http.Error(w, result.message, result.status)
 	}
 	if len(s.observers) > 0 {
-		s.observers.end(observed, t.logger, ToolCallInfo{
+		s.observers.end(observed, slogPanics{t.logger}, ToolCallInfo{
 			Tool: t.tool.Name, Outcome: result.outcome, Duration: time.Since(started), SessionID: sessionIDFrom(ctx), Err: result.err,
 		})
 	}

@@ -13,7 +13,7 @@ import (
 func TestURLsAreCheckedForTheirPurpose(t *testing.T) {
 	const absolute, https, query = "is not an absolute URL", "is not an absolute https URL", "has a query or a fragment"
 	const carries, user = `"https://a.example.com/b" carries a query or fragment`, `"[redacted]" carries a user name or password`
-	purposes := []check.Purpose{check.Callback, check.ToolBase, check.Base, check.InsecureBase, check.Access}
+	purposes := []check.Purpose{check.Callback, check.ToolBase, check.Base(false), check.Base(true), check.Access}
 	for raw, want := range map[string][5]string{ // in the order of the purposes, where $ is the URL
 		"https://a.example.com/x": {},
 		"http://127.0.0.1:1/b":    {},
@@ -66,7 +66,7 @@ func TestHostsOfURLsAreExact(t *testing.T) {
 		"http://[::1]:80":            "",
 		"http://LOCALHOST:8080":      "",
 	} {
-		_, faults := check.URL(raw, check.Base)
+		_, faults := check.URL(raw, check.Base(false))
 		if problem == "" {
 			assert.Empty(t, faults, raw)
 			continue

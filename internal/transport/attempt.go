@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -154,9 +153,9 @@ func OwnHeader(canonical string) bool {
 	return false
 }
 
-// report tells observers and logger about the attempt that has just ended.
+// report tells observers and the log about the attempt that has just ended.
 func (c *Call) report(ctx context.Context, final bool) {
-	if c.client.Logger == nil && len(c.client.Observers) == 0 {
+	if c.client.Log == nil && len(c.client.Observers) == 0 {
 		return
 	}
 	a := c.newAttempt()
@@ -175,37 +174,7 @@ func (c *Call) report(ctx context.Context, final bool) {
 			o.End(c.observed[i], a)
 		}
 	}
-	if c.client.Logger != nil {
-		logAttempt(ctx, c.client.Logger, a)
+	if c.client.Log != nil {
+		c.client.Log(ctx, a)
 	}
-}
-
-func logAttempt(ctx context.Context, logger *slog.Logger, a Attempt) {
-	level := slog.LevelDebug
-	if a.Err != nil {
-		level = slog.LevelWarn
-	}
-	logger.LogAttrs(ctx, level, "heads: attempt", a.Attrs()...)
-}
-
-// Attrs returns the fields of a log line.
-func (a Attempt) Attrs() []slog.Attr {
-	attrs := []slog.Attr{
-		slog.String("operation", a.Operation),
-		slog.String("method", a.Method),
-		slog.String("route", a.Route),
-		slog.Int("attempt", a.Number),
-		slog.Int("status", a.StatusCode),
-		slog.Duration("duration", a.Duration),
-	}
-	if a.Waited > 0 {
-		attrs = append(attrs, slog.Duration("waited", a.Waited))
-	}
-	if a.RequestID != "" {
-		attrs = append(attrs, slog.String("request_id", a.RequestID))
-	}
-	if a.Err != nil {
-		attrs = append(attrs, slog.String("error", a.Err.Error()), slog.Duration("retry_in", a.RetryIn))
-	}
-	return attrs
 }

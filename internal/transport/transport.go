@@ -5,7 +5,6 @@ package transport
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,7 +25,7 @@ type Config struct {
 	Limiter        *rate.Limiter // nil for no limit
 	AttemptTimeout time.Duration
 	Observers      []Observer
-	Logger         *slog.Logger // nil for none
+	Log            func(context.Context, Attempt) // nil for none
 
 	// Failure returns the error of an attempt that failed, for observers and the log. It
 	// shows no secret.
