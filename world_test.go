@@ -20,6 +20,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/internal/exhaustive"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -449,13 +450,13 @@ func startReceiver(t *testing.T, srv *headstest.Server, store string) (cmd *exec
 	return cmd, strings.TrimSpace(line)
 }
 
-// A receiver of 50 heads that is killed while 200 sessions talk, and started again
-// after 2.5 s, gets every event: the redeliveries come after 1, 2 and 4 s, and those of
-// heads that the new process has never met must not use them up. The heads were
-// registered by another program.
+// A receiver of 50 heads that is killed while sessions talk, and started again soon, gets every
+// event: the redeliveries come after 1, 2 and 4 s, and those of heads that the new process has
+// never met must not use them up. The heads were registered by another program.
 func TestReceiverThatWasKilledGetsEveryEvent(t *testing.T) {
 	t.Parallel()
-	const headCount, sessions, down = 50, 200, 2500 * time.Millisecond
+	const headCount = 50
+	sessions, down := exhaustive.Count(80, 200), time.Duration(exhaustive.Count(500, 2500))*time.Millisecond
 	var current atomic.Value // the address of the receiver that runs, or ran last
 	dialer := &net.Dialer{}
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {

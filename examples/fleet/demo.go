@@ -19,7 +19,7 @@ import (
 // demo runs this program as a child process, which converts the heads of an emulator and kills
 // itself. Then it runs the same command again.
 func demo(ctx context.Context, out io.Writer) error {
-	fmt.Fprintln(out, "This works on an emulator of 200 heads. One request in ten fails.")
+	fmt.Fprintln(out, "This works on an emulator of 60 heads. One request in ten fails.")
 	service := headstest.NewServer(headstest.WithSeed(1), headstest.WithLatency(2*time.Millisecond))
 	defer service.Close()
 	dir, err := os.MkdirTemp("", "fleet")
@@ -44,7 +44,7 @@ func demo(ctx context.Context, out io.Writer) error {
 		cmd.Stdout, cmd.Stderr = out, out
 		return cmd.Run()
 	}
-	if err := start("-die-after", "90"); !errors.As(err, new(*exec.ExitError)) {
+	if err := start("-die-after", "27"); !errors.As(err, new(*exec.ExitError)) {
 		return fmt.Errorf("the process was not killed: %w", err)
 	}
 	fmt.Fprintln(out, "\nThe same command again:")
@@ -55,18 +55,18 @@ func demo(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// addHeads adds 200 heads, some of which can't be converted, and returns their specs.
+// addHeads adds 60 heads, some of which can't be converted, and returns their specs.
 func addHeads(e *headstest.Emulator) []fleet.Spec {
 	streaming, delivery := true, true
 	expressive := e.AddVisual(headstest.Visual{Mode: heads.VisualModeTwoLoops})
 	var specs []fleet.Spec
-	for i := range 200 {
+	for i := range 60 {
 		head := headstest.Head{Name: fmt.Sprintf("Head %d", i+1)}
 		spec := fleet.Spec{Streaming: &streaming, Delivery: &delivery}
 		switch {
-		case i%60 == 7:
+		case i%20 == 7:
 			head.HeadVisualID = expressive
-		case i%80 == 11:
+		case i%30 == 11:
 			head.TTSProvider = "polly"
 		case i%3 == 0:
 			head.TTSProvider = "polly"

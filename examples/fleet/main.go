@@ -1,6 +1,6 @@
 // Fleet converts many heads to streaming mode. After it was killed, the next run continues.
 //
-// Without settings, it uses an emulator with 200 heads. It kills itself in the middle to show that
+// Without settings, it uses an emulator with 60 heads. It kills itself in the middle to show that
 // nothing is lost:
 //
 //	go run ./examples/fleet
