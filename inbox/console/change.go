@@ -2,22 +2,17 @@ package console
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
-	"sync"
 
 	"github.com/headsapi/heads-go/inbox"
 )
 
 const (
-	maxForm   = 1 << 20
-	maxEvents = 1000 // in one request
-	maxGroup  = 10000
+	maxForm  = 1 << 20
+	maxGroup = 10000
 
 	redriveGroup = "redrive-group"
 )
@@ -53,18 +48,6 @@ func (p *page) post(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p.fail(w, r, err)
 	}
-}
-
-// known returns who sent the request. allowed is nil if the page does not allow what is asked for.
-func known(r *http.Request, allowed func(*http.Request) string, option string) (string, error) {
-	if allowed == nil {
-		return "", &fault{http.StatusForbidden, "This page does not allow that. Its operator can allow it with console." + option + "."}
-	}
-	actor := allowed(r)
-	if actor == "" {
-		return "", &fault{http.StatusForbidden, "It is not known who asks. The login in front of this page must tell."}
-	}
-	return actor, nil
 }
 
 // change shows a confirmation page before it changes anything. The group of an error is redriven at
@@ -126,38 +109,6 @@ func (p *page) group(ctx context.Context, text string) (ids []int64, err error) 
 	return ids, nil
 }
 
-// results are the messages of changes that this page made, for the page that is shown after it. A
-// message in the address could be written by anyone.
-type results struct {
-	mu    sync.Mutex
-	texts map[string]string
-	order []string
-}
-
-const maxResults = 100
-
-func (r *results) add(text string) (key string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.texts == nil {
-		r.texts = map[string]string{}
-	}
-	if len(r.order) == maxResults {
-		delete(r.texts, r.order[0])
-		r.order = r.order[1:]
-	}
-	key = rand.Text()
-	r.texts[key] = text
-	r.order = append(r.order, key)
-	return key
-}
-
-func (r *results) get(key string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.texts[key]
-}
-
 func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -186,32 +137,8 @@ func sequences(texts []string) ([]int64, error) {
 	return slices.Compact(ids), nil
 }
 
-func sequenceOf(text string) (int64, error) {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id < 1 {
-		return 0, &fault{http.StatusBadRequest, "A sequence is not a number: want one like 17."}
-	}
-	return id, nil
-}
-
 // ask shows the confirmation page.
 func (p *page) ask(w http.ResponseWriter, name string, c changing, ids []int64) {
 	title := c.verb + " " + events(len(ids))
 	render(w, http.StatusOK, "ask", &view{Name: "ask", Title: title + "?", Action: name, Button: title, Sequences: ids})
-}
-
-// note writes a line of the audit log, with the first sequences of a large group.
-func (p *page) note(r *http.Request, what, actor string, ids []int64, n int) {
-	if p.audit != nil {
-		p.audit.LogAttrs(r.Context(), slog.LevelInfo, what,
-			slog.String("actor", actor), slog.Any("sequences", ids[:min(len(ids), maxEvents)]), slog.Int("number", n))
-	}
-}
-
-// events returns "1 event" or "n events".
-func events(n int) string {
-	if n == 1 {
-		return "1 event"
-	}
-	return strconv.Itoa(n) + " events"
 }

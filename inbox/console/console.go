@@ -69,6 +69,18 @@ func Audit(l *slog.Logger) Option {
 	}
 }
 
+// Sample records the numbers of the inbox every 10 seconds until ctx ends, for the lines "Events
+// per minute" of the last hour. Without it, the page knows only the moments at which it was read.
+func Sample(ctx context.Context) Option {
+	return func(p *page) error {
+		if err := refuse(ctx == nil, "Sample", "is nil", "give the context of your program, or leave the option out"); err != nil {
+			return err
+		}
+		p.sampling = ctx
+		return nil
+	}
+}
+
 func refuse(bad bool, field, problem, remedy string) error {
 	if bad {
 		return &heads.InvalidError{Operation: "console.New", Field: field, Problem: problem, Remedy: remedy}
@@ -83,20 +95,6 @@ const maxQuery = 16 << 10 // bytes, so that no page that repeats it is large
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Zone() == "" && ip.Unmap().IsLoopback()
-}
-
-// page is the handler.
-type page struct {
-	in        *inbox.Inbox
-	actor     func(*http.Request) string // nil if changes are not allowed
-	bodyActor func(*http.Request) string // nil if bodies are not shown
-	hosts     map[string]bool
-	audit     *slog.Logger
-	origin    http.CrossOriginProtection
-	sampling  context.Context //nolint:containedctx // of Sample; nil without it
-	limit     *limit
-	history   history
-	results   results
 }
 
 // New returns the page. All its state is in the query of one path, so it can be mounted anywhere.
@@ -167,27 +165,4 @@ func (p *page) read(w http.ResponseWriter, r *http.Request) {
 	if !serveAsset(w, r.URL.Query().Get("asset")) {
 		p.fail(w, r, &fault{http.StatusNotFound, "There is no such file."})
 	}
-}
-
-// fault is an error with an HTTP status. Its text is shown to the user.
-type fault struct {
-	status int
-	text   string
-}
-
-func (f *fault) Error() string { return f.text }
-
-// fail shows an error. Errors of package inbox contain no event data and no DSN.
-func (p *page) fail(w http.ResponseWriter, r *http.Request, err error) {
-	f := &fault{http.StatusInternalServerError, err.Error()}
-	switch {
-	case errors.As(err, &f):
-	case errors.Is(err, inbox.ErrNotFound):
-		f.status = http.StatusNotFound
-	case errors.Is(err, heads.ErrInvalid):
-		f.status = http.StatusBadRequest
-	case errors.Is(err, inbox.ErrUnavailable), errors.Is(err, inbox.ErrClosed), r.Context().Err() != nil:
-		f.status = http.StatusServiceUnavailable
-	}
-	render(w, f.status, "error", &view{Name: "error", Title: http.StatusText(f.status), Message: f.text})
 }

@@ -1,66 +1,16 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/headsapi/heads-go/inbox"
 )
 
 const (
 	historyStep = 10 * time.Second // between the samples that are kept
 	historyLong = 60               // minutes that are kept
 )
-
-// Sample records the numbers of the inbox every 10 seconds until ctx ends, for the lines "Events
-// per minute" of the last hour. Without it, the page knows only the moments at which it was read.
-func Sample(ctx context.Context) Option {
-	return func(p *page) error {
-		if err := refuse(ctx == nil, "Sample", "is nil", "give the context of your program, or leave the option out"); err != nil {
-			return err
-		}
-		p.sampling = ctx
-		return nil
-	}
-}
-
-// sample records the numbers until ctx ends. A database that does not answer leaves a gap.
-func (p *page) sample(ctx context.Context) {
-	ticks := time.NewTicker(historyStep)
-	defer ticks.Stop()
-	for {
-		_ = p.limit.do(ctx, func(ctx context.Context) error {
-			_, err := p.status(ctx)
-			return err
-		})
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-		}
-	}
-}
-
-// status reads the status of the inbox and records it.
-func (p *page) status(ctx context.Context) (inbox.Status, error) {
-	s, err := p.in.Status(ctx)
-	if err != nil {
-		return s, err
-	}
-	latest, _, err := p.in.List(ctx, inbox.Query{Limit: 1}, "", 0)
-	if err != nil {
-		return s, err
-	}
-	now := sample{at: time.Now(), open: s.Pending + s.Dead, estimated: s.Estimated}
-	if len(latest) > 0 {
-		now.stored = latest[0].Sequence
-	}
-	p.history.add(now)
-	return s, nil
-}
 
 // sample is a set of counts at one time.
 type sample struct {
