@@ -253,29 +253,41 @@ func toolBase(baseURL string) (base string, faults faultList) {
 // taken, and fields that no argument can fill. It returns an *InvalidError for
 // each fault, joined if there are several. It may be called while h is serving.
 func AddTool[In any](h *ToolHandler, name, description string, f func(context.Context, In) (string, error)) error {
+	var call typedCall
+	if f != nil {
+		call = func(ctx context.Context, fields toolargs.Fields, values []json.RawMessage) (string, error) {
+			var in In
+			if faults := fields.Decode(values, reflect.ValueOf(&in).Elem()); faults != nil {
+				return "", faults
+			}
+			return f(ctx, in)
+		}
+	}
+	return h.addTyped(name, description, reflect.TypeFor[In](), call)
+}
+
+// typedCall decodes the arguments of a tool and calls its function.
+type typedCall func(ctx context.Context, fields toolargs.Fields, values []json.RawMessage) (string, error)
+
+// addTyped is AddTool without the type parameter, so that a program has it once. The call is nil
+// if the function is.
+func (h *ToolHandler) addTyped(name, description string, in reflect.Type, call typedCall) error {
 	const operation = "AddTool"
 	if h == nil || h.server == nil {
 		return toolFault(operation, name, "handler", "is not one that NewToolHandler returned", "make one first")
 	}
-	fields, schemaFaults := toolargs.FromStruct(reflect.TypeFor[In](), toolargs.Options{Location: h.server.location, Stamp: reflect.TypeFor[Time]()})
+	fields, schemaFaults := toolargs.FromStruct(in, toolargs.Options{Location: h.server.location, Stamp: reflect.TypeFor[Time]()})
 	var faults faultList
 	for _, f := range schemaFaults {
 		faults.add(toolFault(operation, name, f.Part, f.Problem, f.Remedy))
 	}
-	if f == nil {
+	if call == nil {
 		faults.add(toolFault(operation, name, "function", "is nil", "give the function that answers"))
-	}
-	call := func(ctx context.Context, values []json.RawMessage) (string, error) {
-		var in In
-		if faults := fields.Decode(values, reflect.ValueOf(&in).Elem()); faults != nil {
-			return "", faults
-		}
-		return f(ctx, in)
 	}
 	return h.server.add(operation, &servedTool{
 		tool:   Tool{Name: name, Description: description, Parameters: toolParameters(fields.List())},
 		fields: fields,
-		call:   call,
+		call:   func(ctx context.Context, values []json.RawMessage) (string, error) { return call(ctx, fields, values) },
 		logger: h.server.logger.With(slog.String("tool", name)),
 	}, faults)
 }
