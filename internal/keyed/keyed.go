@@ -1,4 +1,5 @@
-// Package keyed has locks for things that have a key, such as heads.
+// Package keyed has locks for things that have a key, such as heads and sessions. Module inbox,
+// which must not import this one, has a copy, and .ci/run compares them.
 package keyed
 
 import (

@@ -1,5 +1,5 @@
-// Package keyed provides locks by key, such as one per session. It is a copy of the package in
-// module heads, which other modules must not import.
+// Package keyed has locks for things that have a key, such as heads and sessions. Module inbox,
+// which must not import this one, has a copy, and .ci/run compares them.
 package keyed
 
 import (
@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Locks has a lock for each key. It uses no memory for keys that are not locked. The zero value is
-// ready to use.
+// Locks lets one goroutine at a time hold a key. It stores nothing for keys that no
+// goroutine holds. The zero value is ready to use.
 type Locks[K comparable] struct {
 	mu   sync.Mutex
-	held map[K]chan struct{} // closed when the key is unlocked
+	held map[K]chan struct{} // closed when the key is free again
 }
 
-// Lock locks a key. If the key is locked, Lock waits until it is unlocked or ctx ends.
+// Lock waits until the key is free or the context ends.
 func (l *Locks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
 	for {
 		l.mu.Lock()
