@@ -160,6 +160,19 @@ func TestQuestionsInListsAreRead(t *testing.T) {
 	assert.Equal(t, 22, v.Items[1].Column)
 }
 
+func TestAKeyAloneInBracesIsRefused(t *testing.T) {
+	for text, place := range map[string]string{
+		"{a: b, c}": "1:8", "a: {c, d: e}": "1:5", "[{a: [b, c], d}]": "1:14", "{a: b,\n \"c, d\" # e: f\n}": "2:2", "{a:b}": "1:2", "{a: {b: c}, ? d}": "1:13",
+		"{a: b, c: , d: null, e: # f\n, ? g : h, \"i\":j, }": "", "[a, b]": "", "{}": "",
+	} {
+		if _, err := Parse([]byte(text)); place == "" {
+			assert.NoError(t, err, text)
+		} else {
+			assert.ErrorContains(t, err, place+": this key has no value; ", text)
+		}
+	}
+}
+
 func isText(text string) bool {
 	return bytes.Equal(bytes.ToValidUTF8([]byte(text), nil), []byte(text)) && !strings.ContainsRune(text, 0)
 }
