@@ -40,7 +40,7 @@ func TestConvertPrintsALineAHeadAndTheTotals(t *testing.T) {
 func TestConvertGivesAVoiceAndGoesBack(t *testing.T) {
 	c := demo(t)
 	c.ok("convert", c.ids[20], "--voice", "elevenlabs/a/b_eleven_turbo_v2_5", "--yes", "--journal", "none")
-	assert.Subset(t, parse[object](t, c.ok("get", c.ids[20], "-o", "json")),
+	assert.Subset(t, c.head(c.ids[20]),
 		object{"ttsProvider": "elevenlabs", "ttsVoice": "a/b_eleven_turbo_v2_5", "videoStreaming": true})
 	assert.Contains(t, c.ok("convert", c.ids[20], "--undo", "--yes", "--journal", "j"), "changed "+c.ids[20]+" Audio Guide https://chat.example.test/")
 	assert.NoDirExists(t, filepath.Join(c.state, "headsctl"))

@@ -45,7 +45,7 @@ func TestDiffShowsDriftAndNoURLThatValuesExplain(t *testing.T) {
 	assert.Empty(t, r.stderr)
 	assert.Equal(t, 0, w.diff().code)
 
-	before := w.head(p, 3)
+	before := p.head(p.ids[3])
 	s.ok("set", s.ids[1], "greetings=Somebody was here") // of the file
 	p.ok("set", p.ids[1], "alias=bob", "phrases:=[\"a\"]", "voiceflowApiKey=s3cret-key")
 	p.write("tool.yaml", "name: find\ndescription: Finds.\nurl: https://staging.example.com/tools/find\nparameters: []\n")
@@ -67,7 +67,7 @@ differs Head 3
 1 same, 3 differs, 0 missing, 0 failed
 `, rest)
 	assert.NotContains(t, r.stdout, "s3cret")
-	assert.Equal(t, before, w.head(p, 3), "diff only reads")
+	assert.Equal(t, before, p.head(p.ids[3]), "diff only reads")
 
 	out := lines(w.diff("--json").stdout)
 	require.Len(t, out, 5)

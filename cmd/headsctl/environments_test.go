@@ -16,17 +16,17 @@ func TestOneFileIsAppliedToStagingAndThenToProduction(t *testing.T) {
 	assert.Contains(t, out, "+ webhook https://staging.example.com/heads/events: start_conversation")
 	assert.NotContains(t, out, w.production.ids[0])
 	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes", "--report", "s.json", "--report", "s.html", "--report", "s.csv")
-	assert.Equal(t, "Hi from staging, it costs ${5}", w.head(w.staging, 0)["greetings"])
-	assert.Equal(t, "You are a test of ${app}.", w.head(w.staging, 0)["promptConfig"].(object)["system_prompt"], "not into the text of a file")
-	assert.Contains(t, w.hooks(w.staging, 1), `"https://staging.example.com/heads/events"`)
-	assert.NotContains(t, w.head(w.production, 0)["greetings"], "from", "production is as it was")
+	assert.Equal(t, "Hi from staging, it costs ${5}", w.staging.head(w.staging.ids[0])["greetings"])
+	assert.Equal(t, "You are a test of ${app}.", w.staging.head(w.staging.ids[0])["promptConfig"].(object)["system_prompt"], "not into the text of a file")
+	assert.Equal(t, "https://staging.example.com/heads/events", w.staging.hooks(w.staging.ids[1])[0]["webhookUrl"])
+	assert.NotContains(t, w.production.head(w.production.ids[0])["greetings"], "from", "production is as it was")
 	assert.Equal(t, "staging", parse[object](t, w.read("s.json"))["environment"])
 	assert.Contains(t, w.read("s.html"), "<h1>2 heads in staging</h1>")
 	assert.True(t, strings.HasPrefix(w.read("s.csv"), "head_id,label,outcome,reason,old_address,new_address,changes,error,started,duration_ms\n"), "its columns are fixed")
 
 	w.ok("apply", "-f", "heads.yaml", "--env", "production", "--confirm", "production", "--report", "p.json")
-	assert.Equal(t, "Welcome from production, it costs ${5}", w.head(w.production, 1)["greetings"])
-	assert.Contains(t, w.hooks(w.production, 1), `"https://app.example.com/heads/events"`)
+	assert.Equal(t, "Welcome from production, it costs ${5}", w.production.head(w.production.ids[1])["greetings"])
+	assert.Equal(t, "https://app.example.com/heads/events", w.production.hooks(w.production.ids[1])[0]["webhookUrl"])
 	for _, env := range []string{"staging", "production"} {
 		assert.Contains(t, w.ok("plan", "-f", "heads.yaml", "--env", env, "--exit-code"), "0 pending, 2 unchanged")
 	}
@@ -94,7 +94,7 @@ func TestEveryMixUpOfEnvironmentsIsRefused(t *testing.T) {
 	w.with("HEADS_PROD_TOKEN=").ok("--token-file", "token", "plan", "-f", "heads.yaml", "--env", "production")
 	w.staging.write("plain.yaml", w.read("plain.yaml"))
 	w.staging.ok("apply", "-f", "plain.yaml", "--yes")
-	assert.Equal(t, "${x}", w.head(w.staging, 0)["greetings"], "without environments a text is as it was written")
+	assert.Equal(t, "${x}", w.staging.head(w.staging.ids[0])["greetings"], "without environments a text is as it was written")
 }
 
 func TestWhatIsReadInAnEnvironment(t *testing.T) {

@@ -33,7 +33,7 @@ func TestGetShowsAHeadWithOneRequest(t *testing.T) {
 
 func TestGetPrintsTheHeadByTheServicesNames(t *testing.T) {
 	c := demo(t)
-	asJSON := parse[object](t, c.ok("get", c.ids[0], "-o", "json"))
+	asJSON := c.head(c.ids[0])
 	assert.Equal(t, "azure", asJSON["ttsProvider"])
 	assert.YAMLEq(t, c.ok("get", c.ids[0], "-o", "json"), c.ok("get", c.ids[0], "-o", "yaml"))
 	assert.Regexp(t, `^https://chat\.example\.test/MyOrg-\d+/li-\d+\?api_key=\[redacted\]$`, asJSON["publicUrl"])

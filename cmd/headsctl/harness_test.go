@@ -435,12 +435,13 @@ func (w *world) silent(f func()) {
 	assert.Equal(w.t, before, w.requests.Load(), "nothing is sent")
 }
 
-func (w *world) head(c *terminal, i int) object {
-	w.t.Helper()
-	return parse[object](w.t, c.ok("get", c.ids[i], "-o", "json"))
+func (c *terminal) head(id string) object {
+	c.t.Helper()
+	return parse[object](c.t, c.ok("get", id, "-o", "json"))
 }
 
-func (w *world) hooks(c *terminal, i int) string {
-	w.t.Helper()
-	return c.ok("webhooks", "list", c.ids[i], "-o", "json", "--show-secrets")
+// hooks returns the webhooks of a head, with their keys.
+func (c *terminal) hooks(id string) []object {
+	c.t.Helper()
+	return parse[[]object](c.t, c.ok("webhooks", "list", id, "-o", "json", "--show-secrets"))
 }

@@ -257,7 +257,7 @@ func TestListenAsksTheServiceForKeys(t *testing.T) {
 	seed := legacyHeads(1)
 	seed["registrations"] = []object{{"headId": seed["heads"].([]object)[0]["id"], "webhookUrl": "https://a.example.com/events", "endConversation": true}}
 	c := emulator(t, seed)
-	hooks := parse[[]object](t, c.ok("webhooks", "list", c.ids[0], "-o", "json", "--show-secrets"))
+	hooks := c.hooks(c.ids[0])
 	l := c.listen("--service-keys")
 	body := eventOf("end_conversation", c.ids[0], "s1")
 	l.post(200, "/", body, signed(body, hooks[0]["sharedKey"].(string))...)

@@ -87,7 +87,7 @@ func TestAHeadThatChangedAfterThePlanIsLeftAlone(t *testing.T) {
 		require.Equal(t, before+1, strings.Count(plain(s), "~ promptConfig.system_prompt: "), "its new plan")
 		require.Contains(t, plain(s), "\nchanged "+c.ids[1], "the other head")
 		require.Contains(t, plain(s), "\n1 changed, 0 unchanged, 0 blocked, 0 failed, 0 skipped, 1 pending\n")
-		first := parse[object](t, c.ok("get", c.ids[0], "-o", "json"))
+		first := c.head(c.ids[0])
 		require.Equal(t, longPrompt("Somebody has just written this."), first["promptConfig"].(object)["system_prompt"])
 	}
 	c.write("heads.yaml", "heads: [{id: "+c.ids[0]+", set: {promptConfig: {system_prompt: New.}}}]")
