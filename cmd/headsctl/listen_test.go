@@ -234,8 +234,7 @@ func TestListenPassesToolCallsThrough(t *testing.T) {
 }
 
 func TestListenStopsAWrongSignature(t *testing.T) {
-	b := newBackEnd(t, accept)
-	c := newTerminal(t)
+	b, c := newBackEnd(t, accept), newTerminal(t)
 	c.write("keys", "old key\n\n  new key \n")
 	l := c.listen("--forward", b.URL, "--record", "r.jsonl", "--key-file", "keys")
 	body := eventOf("start_conversation", "h1", "s1")
@@ -316,8 +315,7 @@ func TestListenGivesABackEndTheTimeThatTheServiceHas(t *testing.T) {
 }
 
 func TestListenRefusesWhatItDoesNotKnow(t *testing.T) {
-	b := newBackEnd(t, accept)
-	c := newTerminal(t)
+	b, c := newBackEnd(t, accept), newTerminal(t)
 	l := c.listen("--forward", b.URL, "--record", "r.jsonl", "--json")
 	for body, want := range map[string]int{
 		"": 404, "null": 404, "[]": 404, `{"event_type":"x"}`: 404, `{"head_id":"x"}`: 404, `{"event_type":"","head_id":"x"}`: 404,
@@ -523,8 +521,7 @@ func TestListenRefusesWrongUsage(t *testing.T) {
 }
 
 func TestListenRefusesBrowsersAndPathsWithoutASlash(t *testing.T) {
-	b := newBackEnd(t, replying)
-	c := newTerminal(t)
+	b, c := newBackEnd(t, replying), newTerminal(t)
 	l := c.listen("--forward", b.URL, "--record", "r.jsonl")
 	event := eventOf("start_conversation", "h", "s")
 	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Origin", ""}, {"Sec-Fetch-Site", "same-origin"}} {
