@@ -49,21 +49,11 @@ func TestAFolderIsRewrittenAndBackedUp(t *testing.T) {
 	c := moving(t)
 	large := strings.Repeat(strings.Repeat("x", 99)+"\n", 500_000) + oldURL + "\n" // 50 MB
 	files := map[string]string{
-		"site/index.html":          "<p>\n<a href=\"" + oldURL + "?api_key=s3cret&amp;x=1\">\n",
-		"site/app.js":              "go('//chat.example.test/MyOrg-1/li-28379')",
-		"site/data/config.json":    `{"u":"https:\/\/chat.example.test\/MyOrg-1\/li-28379"}`,
-		"site/README.md":           "<" + oldURL + ">\r\n" + oldURL + "0\r\n",
-		"site/latin1.txt":          "B\xfcro " + oldURL,
-		"site/large.log":           large,
-		"site/binary":              oldURL + "\x00",
-		"site/.git/config":         oldURL,
-		"site/node_modules/a/b.js": oldURL,
-		"site/old.html.bak":        oldURL,
-		"site/old.html.bak.3":      oldURL,
-		"site/empty":               "",
-		"site/app.js.bak":          "an earlier backup",
-		"elsewhere/linked.html":    oldURL,
-		"elsewhere/untouched.html": "nothing",
+		"site/index.html": "<p>\n<a href=\"" + oldURL + "?api_key=s3cret&amp;x=1\">\n", "site/app.js": "go('//chat.example.test/MyOrg-1/li-28379')",
+		"site/data/config.json": `{"u":"https:\/\/chat.example.test\/MyOrg-1\/li-28379"}`, "site/README.md": "<" + oldURL + ">\r\n" + oldURL + "0\r\n",
+		"site/latin1.txt": "B\xfcro " + oldURL, "site/large.log": large, "site/binary": oldURL + "\x00", "site/.git/config": oldURL,
+		"site/node_modules/a/b.js": oldURL, "site/old.html.bak": oldURL, "site/old.html.bak.3": oldURL, "site/empty": "",
+		"site/app.js.bak": "an earlier backup", "elsewhere/linked.html": oldURL, "elsewhere/untouched.html": "nothing",
 	}
 	for name, text := range files {
 		c.write(name, text)

@@ -66,13 +66,9 @@ func TestWithoutACommandHelpIsShown(t *testing.T) {
 func TestNoFlagLetsItsLastUseWin(t *testing.T) {
 	c := newTerminal(t)
 	for flag, args := range map[string][]string{
-		"env":        {"plan", "-f", "h.yaml", "--env", "a", "--env", "b"},
-		"file":       {"plan", "-f", "a", "--file", "b"},
-		"yes":        {"apply", "--yes", "--yes=false"},
-		"jobs":       {"doctor", "-j", "1", "-j2"},
-		"rate":       {"export", "--rate", "1", "--rate", "2"},
-		"token-file": {"get", "--token-file", "secret-1", "--token-file", "secret-2"},
-		"output":     {"get", "-o", "json", "-o", "yaml"},
+		"env": {"plan", "-f", "h.yaml", "--env", "a", "--env", "b"}, "file": {"plan", "-f", "a", "--file", "b"}, "yes": {"apply", "--yes", "--yes=false"},
+		"jobs": {"doctor", "-j", "1", "-j2"}, "rate": {"export", "--rate", "1", "--rate", "2"},
+		"token-file": {"get", "--token-file", "secret-1", "--token-file", "secret-2"}, "output": {"get", "-o", "json", "-o", "yaml"},
 	} {
 		r := c.fails(2, "--"+flag+" is given twice; give it once", args...)
 		assert.NotContains(t, r.stderr, "secret-")

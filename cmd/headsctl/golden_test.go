@@ -92,8 +92,7 @@ func TestGoldenJSON(t *testing.T) {
 	listen := []string{l.first}
 	for path, body := range map[string]string{
 		"/events":      `{"event_type":"start_conversation","head_id":"` + c.ids[0] + `","session_id":"s","timestamp":"2026-08-31 06:56:30"}`,
-		"/tools/hours": `{"day":"Monday","session_metadata":{"session_id":"s","head_id":"` + c.ids[0] + `"}}`,
-		"/other":       "",
+		"/tools/hours": `{"day":"Monday","session_metadata":{"session_id":"s","head_id":"` + c.ids[0] + `"}}`, "/other": "",
 	} {
 		l.post(http.StatusNotFound, path, body)
 		listen = append(listen, l.line(path))
@@ -108,16 +107,12 @@ func TestGoldenJSON(t *testing.T) {
 		name string
 		args []string
 	}{
-		{"get", []string{"get", c.ids[0], "-o", "json"}},
-		{"doctor", []string{"doctor", "-f", "demo/ids.csv", "-o", "json"}},
-		{"webhooks-list", []string{"webhooks", "list", c.ids[0], "-o", "json"}},
-		{"tools-list", []string{"tools", "list", c.ids[0], "-o", "json"}},
+		{"get", []string{"get", c.ids[0], "-o", "json"}}, {"doctor", []string{"doctor", "-f", "demo/ids.csv", "-o", "json"}},
+		{"webhooks-list", []string{"webhooks", "list", c.ids[0], "-o", "json"}}, {"tools-list", []string{"tools", "list", c.ids[0], "-o", "json"}},
 		{"tools-check", []string{"tools", "check", c.ids[0], "-o", "json"}},
 		{"diff", []string{"diff", "-f", "demo/environments.yaml", "--env", "staging", "--env", "production", "--json"}},
-		{"replay", []string{"replay", "recording.jsonl", "--to", receiver.URL, "--json"}},
-		{"test", []string{"test", "two.test.yaml", "--json"}},
-		{"plan", []string{"plan", "-f", "demo/heads.yaml", "--json"}},
-		{"apply", []string{"apply", "-f", "demo/heads.yaml", "--yes", "--json"}},
+		{"replay", []string{"replay", "recording.jsonl", "--to", receiver.URL, "--json"}}, {"test", []string{"test", "two.test.yaml", "--json"}},
+		{"plan", []string{"plan", "-f", "demo/heads.yaml", "--json"}}, {"apply", []string{"apply", "-f", "demo/heads.yaml", "--yes", "--json"}},
 		{"convert", []string{"convert", "-f", "demo/ids.csv", "--yes", "--json", "--report", "report.json"}},
 		{"addresses-scan", []string{"addresses", "scan", "--moves", "report.json", "demo/site", "-o", "json"}},
 	} {
@@ -181,16 +176,11 @@ func TestGoldenExits(t *testing.T) {
 		c    *terminal
 		args []string
 	}{
-		{"done", c, []string{"get", c.ids[0]}},
-		{"help", c, []string{"get", "-h"}},
-		{"nothing to do", c, []string{"convert", c.ids[0], "--yes"}},
+		{"done", c, []string{"get", c.ids[0]}}, {"help", c, []string{"get", "-h"}}, {"nothing to do", c, []string{"convert", c.ids[0], "--yes"}},
 		{"some heads are blocked", c, []string{"convert", "-f", "demo/ids.csv", "--dry-run"}},
-		{"a fault was found", c, []string{"doctor", "-f", "demo/ids.csv"}},
-		{"the service is not there", nobody, []string{"get", someID}},
-		{"the service refuses", c.with("HEADS_TOKEN=wrong"), []string{"get", c.ids[0]}},
-		{"wrong usage", c, []string{"get", "--rwa"}},
-		{"no settings", newTerminal(t), []string{"get", someID}},
-		{"an id that is none", c, []string{"get", "li-28379"}},
+		{"a fault was found", c, []string{"doctor", "-f", "demo/ids.csv"}}, {"the service is not there", nobody, []string{"get", someID}},
+		{"the service refuses", c.with("HEADS_TOKEN=wrong"), []string{"get", c.ids[0]}}, {"wrong usage", c, []string{"get", "--rwa"}},
+		{"no settings", newTerminal(t), []string{"get", someID}}, {"an id that is none", c, []string{"get", "li-28379"}},
 		{"a faulty file", c, []string{"plan", "-f", "nowhere.yaml"}},
 		{"plan --exit-code finds changes", c, []string{"plan", "-f", "demo/heads.yaml", "--exit-code"}},
 		{"addresses scan --exit-code finds addresses", c, []string{"addresses", "scan", "--moves", "report.json", "demo/site", "--exit-code"}},

@@ -46,15 +46,10 @@ func TestInitRefusesWhatItCannotJoin(t *testing.T) {
 	c.write("a.csv", stagingIDs, "nolabel.csv", someID+"\n", "one.csv", someID+",Lobby\n", "bad.csv", "li-1,Lobby\n",
 		"twice.csv", someID+",Lobby\n0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b02,Lobby\n")
 	for says, args := range map[string][]string{
-		"has no label; write it after a comma":   {"staging=nolabel.csv"},
-		`the label "Lobby" is given twice`:       {"staging=twice.csv"},
-		"is in one.csv too":                      {"staging=one.csv", "production=one.csv"},
-		"the environment staging is given twice": {"staging=a.csv", "staging=a.csv"},
-		`"Staging=a.csv" is not ENVIRONMENT=IDS`: {"Staging=a.csv"},
-		`"staging" is not ENVIRONMENT=IDS`:       {"staging"},
-		"is not the id of a head":                {"staging=bad.csv"},
-		"wants ENVIRONMENT=IDS":                  {},
-		"none.csv can't be read":                 {"staging=none.csv"},
+		"has no label; write it after a comma": {"staging=nolabel.csv"}, `the label "Lobby" is given twice`: {"staging=twice.csv"},
+		"is in one.csv too": {"staging=one.csv", "production=one.csv"}, "the environment staging is given twice": {"staging=a.csv", "staging=a.csv"},
+		`"Staging=a.csv" is not ENVIRONMENT=IDS`: {"Staging=a.csv"}, `"staging" is not ENVIRONMENT=IDS`: {"staging"},
+		"is not the id of a head": {"staging=bad.csv"}, "wants ENVIRONMENT=IDS": {}, "none.csv can't be read": {"staging=none.csv"},
 	} {
 		assert.Empty(t, c.fails(2, says, append([]string{"init"}, args...)...).stdout, says)
 	}

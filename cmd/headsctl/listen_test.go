@@ -500,17 +500,11 @@ func TestListenRefusesWrongUsage(t *testing.T) {
 	c := newTerminal(t)
 	busy := serving(t, nil)
 	for text, args := range map[string][]string{
-		"wants --record and --forward": {"--ack", "--record", "r.jsonl"},
-		"--retry \"1s,x\"":             {"--retry", "1s,x"},
-		"--retry \"0s\"":               {"--retry", "0s"},
-		"go together":                  {"--tls-cert", "c.pem"},
-		"is not an http or https URL":  {"--forward", "127.0.0.1:8080"},
-		"has a query":                  {"--forward", "http://127.0.0.1/?k=canary"},
-		"holds a user name":            {"--forward", "http://u:canary@127.0.0.1/"},
-		"nowhere can't be read":        {"--key-file", "nowhere"},
-		"HEADS_BASE_URL is not set":    {"--service-keys"},
-		"--expose-to-network":          {"--addr", "0.0.0.0:0"},
-		"no address":                   {"--addr", "x:y"},
+		"wants --record and --forward": {"--ack", "--record", "r.jsonl"}, "--retry \"1s,x\"": {"--retry", "1s,x"}, "--retry \"0s\"": {"--retry", "0s"},
+		"go together": {"--tls-cert", "c.pem"}, "is not an http or https URL": {"--forward", "127.0.0.1:8080"},
+		"has a query": {"--forward", "http://127.0.0.1/?k=canary"}, "holds a user name": {"--forward", "http://u:canary@127.0.0.1/"},
+		"nowhere can't be read": {"--key-file", "nowhere"}, "HEADS_BASE_URL is not set": {"--service-keys"}, "--expose-to-network": {"--addr", "0.0.0.0:0"},
+		"no address": {"--addr", "x:y"},
 	} {
 		r := c.with("HEADS_TOKEN=x").fails(2, text, append([]string{"listen"}, args...)...)
 		assert.Empty(t, r.stdout)

@@ -195,15 +195,10 @@ func TestReplayNamesAndLeavesOutBadLines(t *testing.T) {
 	r = c.ends(2, "replay", "empty.jsonl", "--to", b.URL)
 	assert.Equal(t, "empty.jsonl:2: the line has the path \"@192.0.2.1/\"; a path begins with /; it is left out\nerror: empty.jsonl holds no event and no tool call\n", r.stderr)
 	for text, args := range map[string][]string{
-		"--resign-unverified wants --resign":     {"whole.jsonl", "--resign-unverified"},
-		"set HEADS_PATH_TOKEN":                   {"secret.jsonl"},
-		"notes.txt:1: the line is not a rec":     {"notes.txt"},
-		"nowhere can't be read":                  {"nowhere"},
-		"did you mean 1x":                        {"whole.jsonl", "--speed", "2x"},
-		"add --yes":                              {"whole.jsonl", "--to", "http://192.0.2.1"},
-		"no shared key":                          {"whole.jsonl", "--resign"},
-		"is not an http or https URL":            {"whole.jsonl", "--to", "localhost"},
-		"wants --to":                             {"whole.jsonl", "--to", ""},
+		"--resign-unverified wants --resign": {"whole.jsonl", "--resign-unverified"}, "set HEADS_PATH_TOKEN": {"secret.jsonl"},
+		"notes.txt:1: the line is not a rec": {"notes.txt"}, "nowhere can't be read": {"nowhere"}, "did you mean 1x": {"whole.jsonl", "--speed", "2x"},
+		"add --yes": {"whole.jsonl", "--to", "http://192.0.2.1"}, "no shared key": {"whole.jsonl", "--resign"},
+		"is not an http or https URL": {"whole.jsonl", "--to", "localhost"}, "wants --to": {"whole.jsonl", "--to", ""},
 		"headsctl replay wants a recording, not": {},
 	} {
 		if !slices.Contains(args, "--to") {

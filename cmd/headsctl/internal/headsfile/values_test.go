@@ -53,8 +53,7 @@ const listOfTools = `[{"name": "find", "description": "Finds in ${env}, not $${e
 func TestToolsOfAFileAreFilledIn(t *testing.T) {
 	dir := folderOf(t, map[string]string{"tools.json": strings.ReplaceAll(listOfTools, ",", ",\r\n  "), "none.json": "[]"})
 	for name, text := range map[string]string{
-		"entry":    someHead + ", tools: {file: tools.json}}",
-		"defaults": "defaults: {tools: {file: tools.json}}\n" + someHead + "}",
+		"entry": someHead + ", tools: {file: tools.json}}", "defaults": "defaults: {tools: {file: tools.json}}\n" + someHead + "}",
 	} {
 		tools := *specsIn(t, "staging", oneWith(`"https://a.example.com"`, text), dir)[0].Tools
 		require.Len(t, tools, 1, name)
@@ -71,14 +70,10 @@ func TestFaultsOfAFileOfToolsHaveBothPlaces(t *testing.T) {
 		"again.json": "{file: empty.json}",
 	})
 	for path, says := range map[string][]string{
-		"empty.json":   {"4:48: empty.json:1:1: there are no tools; write a list of them, or [] for none"},
-		"object.json":  {"4:48: object.json:1:1: "},
-		"again.json":   {"4:48: again.json:1:1: "},
-		"text.json":    {"4:48: text.json:2:2: "},
-		"bad.json":     {"4:48: bad.json:"},
+		"empty.json": {"4:48: empty.json:1:1: there are no tools; write a list of them, or [] for none"}, "object.json": {"4:48: object.json:1:1: "},
+		"again.json": {"4:48: again.json:1:1: "}, "text.json": {"4:48: text.json:2:2: "}, "bad.json": {"4:48: bad.json:"},
 		"unknown.json": {"4:48: unknown.json:2:12: ${toosl} is no value of the environments (did you mean tools?)", "4:48: unknown.json:2:31: ${x} is no value"},
-		"absent.json":  {"4:48: the file absent.json can't be read"},
-		"../x.json":    {"4:48: "},
+		"absent.json":  {"4:48: the file absent.json can't be read"}, "../x.json": {"4:48: "},
 	} {
 		_, err := parse(t, oneWith("x", "heads:\n  - {id: {staging: null}, label: Lobby, tools: {file: "+path+"}}"), dir).Heads("staging")
 		for _, text := range says {
@@ -132,16 +127,10 @@ func TestSecretValuesThatCannotBeUsedAreRefused(t *testing.T) {
 	uses := someHead + ", set: {greetings: \"${tools}\"}}"
 	specsIn(t, "staging", oneWith("{file: full}", uses), dir)
 	for value, says := range map[string]string{
-		"{file: empty}":        "the file empty is empty; write the value into it",
-		"{file: short}":        "the value in the file short has fewer than 8 bytes",
-		"{file: large}":        "the file large has more than 65536 bytes",
-		"{file: ../x}":         "../x",
-		"{file: .}":            "is not a regular file",
-		"{file: 1}":            "1 is a number in YAML",
-		`{file: ""}`:           "is no path; give that of a file",
-		"{file: full, env: X}": `unknown key "env"`,
-		"{}":                   "write {env: NAME}",
-		"{env: a-b}":           "a variable has a name of letters",
+		"{file: empty}": "the file empty is empty; write the value into it", "{file: short}": "the value in the file short has fewer than 8 bytes",
+		"{file: large}": "the file large has more than 65536 bytes", "{file: ../x}": "../x", "{file: .}": "is not a regular file",
+		"{file: 1}": "1 is a number in YAML", `{file: ""}`: "is no path; give that of a file", "{file: full, env: X}": `unknown key "env"`,
+		"{}": "write {env: NAME}", "{env: a-b}": "a variable has a name of letters",
 	} {
 		_, err := parse(t, oneWith(value, uses), dir).Heads("staging")
 		require.ErrorContains(t, err, says, value)

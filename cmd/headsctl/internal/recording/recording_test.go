@@ -129,17 +129,11 @@ func TestARecordingIsForItsOwnerAlone(t *testing.T) {
 
 func TestABodyThatMayBeAnEventIsNoToolCall(t *testing.T) {
 	for body, want := range map[string]bool{
-		`{"order":"7","session_metadata":{}}`:                          true,
-		`{"a":1,"A":2,"session_metadata":{"event_type":"x"}}`:          true,
-		`{"EVENT_TYPE":"x","session_metadata":{}}`:                     false,
-		`{"eventType":"x","session_metadata":{}}`:                      false,
-		`{"Event-Type":"x","session_metadata":{}}`:                     false,
-		`{"event type":"x","session_metadata":{}}`:                     false,
-		`{"event\u005ftype":"","session_metadata":{}}`:                 false,
-		`{"event_type":"x","session_metadata":{}}`:                     false,
-		`{"order":"7","order":"8","session_metadata":{}}`:              false,
-		`{"session_metadata":{},"session_metadata":{"head_id":"h"}}`:   false,
-		`{"session_metadata":{},"event_type":"x","event_type":""}`:     false,
+		`{"order":"7","session_metadata":{}}`: true, `{"a":1,"A":2,"session_metadata":{"event_type":"x"}}`: true,
+		`{"EVENT_TYPE":"x","session_metadata":{}}`: false, `{"eventType":"x","session_metadata":{}}`: false, `{"Event-Type":"x","session_metadata":{}}`: false,
+		`{"event type":"x","session_metadata":{}}`: false, `{"event\u005ftype":"","session_metadata":{}}`: false,
+		`{"event_type":"x","session_metadata":{}}`: false, `{"order":"7","order":"8","session_metadata":{}}`: false,
+		`{"session_metadata":{},"session_metadata":{"head_id":"h"}}`: false, `{"session_metadata":{},"event_type":"x","event_type":""}`: false,
 		`{"session_metadata":{},"\u006frder":"7","order":{"a":[1,2]}}`: false,
 	} {
 		_, ok := recording.Classify("/tools/x", nil, []byte(body))
