@@ -28,7 +28,6 @@ const (
 // moves is a report that moves oldURL to newURL.
 const moves = `{"moves":[{"head_id":"` + someID + `","label":"","old":"` + oldURL + `","new":"` + newURL + `"}]}`
 
-// moving is a terminal with the report of a move.
 func moving(t testing.TB) *terminal {
 	c := newTerminal(t)
 	c.write("report.json", moves)
@@ -134,7 +133,6 @@ func TestMovesFromStdinAndNoMoves(t *testing.T) {
 	assert.Equal(t, result{0, "[]\n", ""}, c.runWith(`{"moves":[]}`, "addresses", "scan", "--moves", "-", "-o", "json", "page.html"))
 }
 
-// asUTF16 returns a text in UTF-16.
 func asUTF16(order binary.ByteOrder, text string) string {
 	out, _ := binary.Append(nil, order, utf16.Encode([]rune(text)))
 	return string(out)

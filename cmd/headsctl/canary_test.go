@@ -51,7 +51,6 @@ func secretive(t testing.TB) *terminal {
 	})
 }
 
-// assertNone asserts that a text holds no secret.
 func assertNone(t testing.TB, text string, secrets []string, about ...any) {
 	t.Helper()
 	for _, secret := range secrets {
@@ -59,7 +58,6 @@ func assertNone(t testing.TB, text string, secrets []string, about ...any) {
 	}
 }
 
-// journals returns the contents of the journals.
 func (c *terminal) journals() (all []string) {
 	c.t.Helper()
 	for _, path := range need(filepath.Glob(filepath.Join(c.state, "headsctl", "*")))(c.t) {

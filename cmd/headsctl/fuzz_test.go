@@ -67,7 +67,6 @@ func FuzzPlanPrintsWhatWasWritten(f *testing.F) {
 // plainWords are begun by no indicator and ended by no comment.
 var plainWords = regexp.MustCompile(`^[A-Za-z0-9][^#]*$`)
 
-// inStyle writes a text as a value of YAML.
 func inStyle(text string, style byte) (written string, ok bool) {
 	printable := utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r == '\ufeff' || r >= 0xfffe
@@ -87,7 +86,6 @@ func inStyle(text string, style byte) (written string, ok bool) {
 	}
 }
 
-// planInProcess runs headsctl plan on the text of a file.
 func planInProcess(t *testing.T, dir, text string) (code int, stdout, stderr string) {
 	t.Helper()
 	file := filepath.Join(dir, "heads.yaml")

@@ -46,7 +46,6 @@ func commandsBelow(cmd *cobra.Command) (all []*cobra.Command) {
 	return all
 }
 
-// dashed is the name of a command in testdata/golden.
 func dashed(c *cobra.Command) string {
 	return strings.ReplaceAll(strings.TrimPrefix(c.CommandPath(), "headsctl "), " ", "-")
 }
@@ -103,22 +102,19 @@ func TestGoldenJSON(t *testing.T) {
 		recorded = append(recorded, name)
 	}
 	record("listen", strings.Join(listen, "\n"))
-	for _, call := range []struct {
-		name string
-		args []string
-	}{
-		{"get", []string{"get", c.ids[0], "-o", "json"}}, {"doctor", []string{"doctor", "-f", "demo/ids.csv", "-o", "json"}},
-		{"webhooks-list", []string{"webhooks", "list", c.ids[0], "-o", "json"}}, {"tools-list", []string{"tools", "list", c.ids[0], "-o", "json"}},
-		{"tools-check", []string{"tools", "check", c.ids[0], "-o", "json"}},
-		{"diff", []string{"diff", "-f", "demo/environments.yaml", "--env", "staging", "--env", "production", "--json"}},
-		{"replay", []string{"replay", "recording.jsonl", "--to", receiver.URL, "--json"}}, {"test", []string{"test", "two.test.yaml", "--json"}},
-		{"plan", []string{"plan", "-f", "demo/heads.yaml", "--json"}}, {"apply", []string{"apply", "-f", "demo/heads.yaml", "--yes", "--json"}},
-		{"convert", []string{"convert", "-f", "demo/ids.csv", "--yes", "--json", "--report", "report.json"}},
-		{"addresses-scan", []string{"addresses", "scan", "--moves", "report.json", "demo/site", "-o", "json"}},
+	for _, call := range [][]string{ // a name, and the arguments
+		{"get", "get", c.ids[0], "-o", "json"}, {"doctor", "doctor", "-f", "demo/ids.csv", "-o", "json"},
+		{"webhooks-list", "webhooks", "list", c.ids[0], "-o", "json"}, {"tools-list", "tools", "list", c.ids[0], "-o", "json"},
+		{"tools-check", "tools", "check", c.ids[0], "-o", "json"},
+		{"diff", "diff", "-f", "demo/environments.yaml", "--env", "staging", "--env", "production", "--json"},
+		{"replay", "replay", "recording.jsonl", "--to", receiver.URL, "--json"}, {"test", "test", "two.test.yaml", "--json"},
+		{"plan", "plan", "-f", "demo/heads.yaml", "--json"}, {"apply", "apply", "-f", "demo/heads.yaml", "--yes", "--json"},
+		{"convert", "convert", "-f", "demo/ids.csv", "--yes", "--json", "--report", "report.json"},
+		{"addresses-scan", "addresses", "scan", "--moves", "report.json", "demo/site", "-o", "json"},
 	} {
-		r := c.run(call.args...)
-		require.NotEqual(t, exitUsage, r.code, "%v\n%s", call.args, r.stderr)
-		record(call.name, r.stdout)
+		r := c.run(call[1:]...)
+		require.NotEqual(t, exitUsage, r.code, "%v\n%s", call, r.stderr)
+		record(call[0], r.stdout)
 	}
 	record("demo", serve(t, headsctl, "demo", "--dir", filepath.Join(c.dir, "another"), "-o", "json"))
 	record("error", c.run("get", "li-28379", "-o", "json").stderr)

@@ -101,7 +101,6 @@ func (c *terminal) with(env ...string) *terminal {
 	return &d
 }
 
-// result is what a run left behind.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -115,7 +114,6 @@ func (c *terminal) command(ctx context.Context, args ...string) *exec.Cmd {
 
 func (c *terminal) run(args ...string) result { return c.runWith("", args...) }
 
-// runWith is run with a text on stdin.
 func (c *terminal) runWith(stdin string, args ...string) result {
 	c.t.Helper()
 	cmd := c.command(c.t.Context(), args...)
@@ -142,7 +140,6 @@ func (c *terminal) ok(args ...string) string {
 	return r.stdout
 }
 
-// ends asserts an exit code.
 func (c *terminal) ends(code int, args ...string) result {
 	c.t.Helper()
 	r := c.run(args...)
@@ -220,7 +217,6 @@ func demoIn(t testing.TB, folder string) *terminal {
 	return c.served(headsctl, "demo", "--dir", filepath.Join(c.dir, folder), "-o", "json")
 }
 
-// emulator starts heads-emulator with a seed.
 func emulator(t testing.TB, seed any, args ...string) *terminal {
 	t.Helper()
 	c := newTerminal(t)
@@ -253,7 +249,6 @@ func legacyHeads(n int) object {
 	return object{"heads": all}
 }
 
-// screen is a program on a terminal.
 type screen struct {
 	t          testing.TB
 	cmd        *exec.Cmd

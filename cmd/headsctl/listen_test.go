@@ -28,7 +28,6 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// listening is a listen that runs as a process.
 type listening struct {
 	t      testing.TB
 	cmd    *exec.Cmd
@@ -111,7 +110,6 @@ func (l *listening) answered(status int, response *http.Response, about ...any) 
 	return string(need(io.ReadAll(response.Body))(l.t))
 }
 
-// send writes the bytes of a request.
 func (l *listening) send(request string) *http.Response {
 	l.t.Helper()
 	connection := need(net.Dial("tcp", strings.TrimPrefix(l.url, "http://")))(l.t)
@@ -335,7 +333,6 @@ func TestListenRefusesWhatItDoesNotKnow(t *testing.T) {
 	assert.Regexp(t, `^\d\d:\d\d:\d\d other GET /y\?k=\[redacted\] → 404$`, text.line("other"))
 }
 
-// An event that --ack has answered is not lost while the back end is down.
 func TestAckKeepsEventsUntilTheBackEndIsThere(t *testing.T) {
 	var up atomic.Bool
 	refused := make(chan string, 1000)

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mcpClient is an MCP client of headsctl mcp, a process.
 type mcpClient struct {
 	t       testing.TB
 	session *mcp.ClientSession
@@ -238,7 +237,6 @@ func TestMCPRefusesAConfirmationThatNoLongerHolds(t *testing.T) {
 	assert.Empty(t, c.hooks(id))
 }
 
-// A head whose reading fails has no changes that anybody saw.
 func TestMCPChangesNoHeadThatTheDryRunCouldNotRead(t *testing.T) {
 	c := demo(t)
 	var reads atomic.Int64

@@ -19,7 +19,6 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// recorded is a line of a recording.
 type recorded struct {
 	id, path, kind, name, head, session, body, signature string
 	status                                               int
@@ -143,7 +142,6 @@ func TestReplaySendsWhatIsNamed(t *testing.T) {
 	assert.Len(t, b.requests(), before)
 }
 
-// A reply that a head can't use is refused, whatever its status.
 func TestReplayRefusesToolRepliesThatBreakTheContract(t *testing.T) {
 	replies := make(chan [3]string, 1)
 	b := newBackEnd(t, func(w http.ResponseWriter, _ seenRequest) {

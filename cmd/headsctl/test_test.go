@@ -119,7 +119,6 @@ func (c *terminal) scenarios(backEnd, list string) {
 	c.write("s.yaml", "backend: {"+backEnd+"}\n"+lobby+"scenarios:"+list)
 }
 
-// passes runs the scenarios, and asserts that all pass.
 func (c *terminal) passes(n int, args ...string) {
 	c.t.Helper()
 	assert.Contains(c.t, c.ok(append([]string{"test"}, args...)...), fmt.Sprintf("\n%d passed, 0 failed, 0 skipped\n", n))
@@ -404,7 +403,6 @@ func TestResultsInJSONAndReports(t *testing.T) {
 	assert.NotContains(t, r.stdout+c.read("r.xml")+c.read("r.json")+c.read("r.html"), "very-secret")
 }
 
-// A file of scenarios takes its heads from another file; one with a fault is refused.
 func TestHeadsComeFromAFileAnEnvironmentOrASeed(t *testing.T) {
 	const desk = "1c42cf85-0000-4000-8000-000000000000"
 	c := newTerminal(t)

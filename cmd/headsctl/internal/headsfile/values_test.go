@@ -13,7 +13,6 @@ import (
 	"github.com/headsapi/heads-go/fleet"
 )
 
-// folderOf returns a folder with files.
 func folderOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

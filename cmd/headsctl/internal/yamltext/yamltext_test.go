@@ -22,7 +22,6 @@ func repeat(n int, text func(i int) string) string {
 	return b.String()
 }
 
-// laughs are nine levels of nine aliases.
 func laughs() string {
 	return "a0: &a0 [x]\n" + repeat(9, func(i int) string {
 		return fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d,", i), 9))
