@@ -115,7 +115,7 @@ func TestAPathThatIsASymbolicLinkIsFollowed(t *testing.T) {
 }
 
 func TestAFileThatCantBeWrittenDoesNotStopTheOthers(t *testing.T) {
-	a, c := newApp(os.Stdin, os.Stdout, openFull(t), nil), newTerminal(t)
+	a, c := newApp(os.Stdin, os.Stdout, need(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t), nil), newTerminal(t)
 	c.write("a", "", "b", "", "c", "")
 	var visited []string
 	err := a.walk(t.Context(), addresses.New(), []string{c.dir}, func(file string) error {
@@ -234,23 +234,15 @@ func TestARewriteThatIsKilledLeavesWholeFiles(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		var err error
-	watch:
-		for {
-			select {
-			case err = <-ended:
-				break watch
-			default:
-			}
+		for len(ended) == 0 {
 			_, absent := os.Stat(page + ".bak")
-			if n := written(filepath.Dir(page)); n > moment && (absent != nil) == inBackup {
-				require.NoError(t, cmd.Process.Kill())
-				err = <-ended
+			if written(filepath.Dir(page)) > moment && (absent != nil) == inBackup {
+				_ = cmd.Process.Kill()
 				break
 			}
 			runtime.Gosched()
 		}
-		if err == nil {
+		if <-ended == nil {
 			require.NoError(t, os.Remove(page+".bak"))
 			continue // it was done before it was struck
 		}

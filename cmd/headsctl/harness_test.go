@@ -357,14 +357,6 @@ func nobodyReads(t *testing.T) *os.File {
 	return writer
 }
 
-// openFull opens a device on which nothing has room.
-func openFull(t *testing.T) *os.File {
-	t.Helper()
-	full := need(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
-	t.Cleanup(func() { _ = full.Close() })
-	return full
-}
-
 // world is a staging and a production with the same heads, and somebody at a terminal
 // with the tokens of both.
 type world struct {
