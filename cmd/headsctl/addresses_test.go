@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -29,7 +28,6 @@ const (
 // moves is a report that moves oldURL to newURL.
 const moves = `{"moves":[{"head_id":"` + someID + `","label":"","old":"` + oldURL + `","new":"` + newURL + `"}]}`
 
-// moving is a terminal with the report of a move.
 func moving(t testing.TB) *terminal {
 	c := newTerminal(t)
 	c.write("report.json", moves)
@@ -50,21 +48,11 @@ func TestAFolderIsRewrittenAndBackedUp(t *testing.T) {
 	c := moving(t)
 	large := strings.Repeat(strings.Repeat("x", 99)+"\n", 500_000) + oldURL + "\n" // 50 MB
 	files := map[string]string{
-		"site/index.html":          "<p>\n<a href=\"" + oldURL + "?api_key=s3cret&amp;x=1\">\n",
-		"site/app.js":              "go('//chat.example.test/MyOrg-1/li-28379')",
-		"site/data/config.json":    `{"u":"https:\/\/chat.example.test\/MyOrg-1\/li-28379"}`,
-		"site/README.md":           "<" + oldURL + ">\r\n" + oldURL + "0\r\n",
-		"site/latin1.txt":          "B\xfcro " + oldURL,
-		"site/large.log":           large,
-		"site/binary":              oldURL + "\x00",
-		"site/.git/config":         oldURL,
-		"site/node_modules/a/b.js": oldURL,
-		"site/old.html.bak":        oldURL,
-		"site/old.html.bak.3":      oldURL,
-		"site/empty":               "",
-		"site/app.js.bak":          "an earlier backup",
-		"elsewhere/linked.html":    oldURL,
-		"elsewhere/untouched.html": "nothing",
+		"site/index.html": "<p>\n<a href=\"" + oldURL + "?api_key=s3cret&amp;x=1\">\n", "site/app.js": "go('//chat.example.test/MyOrg-1/li-28379')",
+		"site/data/config.json": `{"u":"https:\/\/chat.example.test\/MyOrg-1\/li-28379"}`, "site/README.md": "<" + oldURL + ">\r\n" + oldURL + "0\r\n",
+		"site/latin1.txt": "B\xfcro " + oldURL, "site/large.log": large, "site/binary": oldURL + "\x00", "site/.git/config": oldURL,
+		"site/node_modules/a/b.js": oldURL, "site/old.html.bak": oldURL, "site/old.html.bak.3": oldURL, "site/empty": "",
+		"site/app.js.bak": "an earlier backup", "elsewhere/linked.html": oldURL, "elsewhere/untouched.html": "nothing",
 	}
 	for name, text := range files {
 		c.write(name, text)
@@ -72,7 +60,6 @@ func TestAFolderIsRewrittenAndBackedUp(t *testing.T) {
 	require.NoError(t, os.Symlink("../elsewhere/linked.html", filepath.Join(c.dir, "site", "link.html")))
 	require.NoError(t, os.Symlink("../elsewhere", filepath.Join(c.dir, "site", "folder")))
 	require.NoError(t, os.Chmod(filepath.Join(c.dir, "site", "app.js"), 0o754))
-
 	want := []string{
 		"site/README.md:1: " + oldURL + " → " + newURL, "site/app.js:1: " + oldURL + " → " + newURL,
 		"site/data/config.json:1: " + oldURL + " → " + newURL, "site/index.html:2: " + oldURL + " → " + newURL,
@@ -82,7 +69,6 @@ func TestAFolderIsRewrittenAndBackedUp(t *testing.T) {
 	c.scan(3, "--exit-code", "site", "site/app.js")
 	assert.Equal(t, []addresses.Occurrence{{File: "site/index.html", Line: 2, Old: oldURL, New: newURL}},
 		parse[[]addresses.Occurrence](t, c.scan(0, "-o", "json", "site/index.html")))
-
 	want = append(want, "6 files, 6 addresses")
 	assert.Equal(t, want, lines(c.rewrite("site")), "the lines of scan, and totals")
 	assert.Equal(t, "<p>\n<a href=\""+newURL+"?api_key=s3cret&amp;x=1\">\n", c.read("site/index.html"))
@@ -95,9 +81,7 @@ func TestAFolderIsRewrittenAndBackedUp(t *testing.T) {
 	assert.Equal(t, "an earlier backup", c.read("site/app.js.bak"))
 	assert.Equal(t, files["site/app.js"], c.read("site/app.js.bak.2"))
 	for _, name := range []string{"site/app.js", "site/app.js.bak.2"} {
-		info, err := os.Stat(filepath.Join(c.dir, name))
-		require.NoError(t, err)
-		assert.Equal(t, os.FileMode(0o754), info.Mode(), name)
+		assert.Equal(t, os.FileMode(0o754), need(os.Stat(filepath.Join(c.dir, name)))(t).Mode(), name)
 	}
 	for _, name := range []string{"site/binary", "site/.git/config", "site/node_modules/a/b.js", "site/old.html.bak", "site/old.html.bak.3", "elsewhere/linked.html"} {
 		assert.Equal(t, files[name], c.read(name), "%s is skipped", name)
@@ -114,8 +98,7 @@ func tree(t testing.TB, dir string) (all []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		require.NoError(t, err)
-		info, err := entry.Info()
-		require.NoError(t, err)
+		info := need(entry.Info())(t)
 		all = append(all, fmt.Sprint(path, " ", info.Mode(), " ", info.ModTime()))
 		return nil
 	}))
@@ -132,14 +115,10 @@ func TestAPathThatIsASymbolicLinkIsFollowed(t *testing.T) {
 }
 
 func TestAFileThatCantBeWrittenDoesNotStopTheOthers(t *testing.T) {
-	t.Parallel()
-	a := newApp(os.Stdin, os.Stdout, openFull(t), nil)
-	dir := t.TempDir()
-	for _, name := range []string{"a", "b", "c"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
-	}
+	a, c := newApp(os.Stdin, os.Stdout, need(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t), nil), newTerminal(t)
+	c.write("a", "", "b", "", "c", "")
 	var visited []string
-	err := a.walk(t.Context(), addresses.New(), []string{dir}, func(file string) error {
+	err := a.walk(t.Context(), addresses.New(), []string{c.dir}, func(file string) error {
 		visited = append(visited, filepath.Base(file))
 		return os.ErrPermission
 	})
@@ -150,14 +129,10 @@ func TestAFileThatCantBeWrittenDoesNotStopTheOthers(t *testing.T) {
 func TestMovesFromStdinAndNoMoves(t *testing.T) {
 	c := newTerminal(t)
 	c.write("page.html", oldURL)
-	r := c.runWith(moves, "addresses", "scan", "--moves", "-", "page.html")
-	assert.Equal(t, 0, r.code)
-	assert.Contains(t, r.stdout, "page.html:1: ")
-	r = c.runWith(`{"moves":[]}`, "addresses", "scan", "--moves", "-", "-o", "json", "page.html")
-	assert.Equal(t, result{0, "[]\n", ""}, r)
+	assert.Equal(t, result{0, "page.html:1: " + oldURL + " → " + newURL + "\n", ""}, c.runWith(moves, "addresses", "scan", "--moves", "-", "page.html"))
+	assert.Equal(t, result{0, "[]\n", ""}, c.runWith(`{"moves":[]}`, "addresses", "scan", "--moves", "-", "-o", "json", "page.html"))
 }
 
-// asUTF16 returns a text in UTF-16.
 func asUTF16(order binary.ByteOrder, text string) string {
 	out, _ := binary.Append(nil, order, utf16.Encode([]rune(text)))
 	return string(out)
@@ -174,8 +149,7 @@ func TestTextsInUTF16AreRewrittenOrNamed(t *testing.T) {
 			c.write("site/"+name+form, before[name+form])
 		}
 	}
-	scan := c.scan(0, "site")
-	assert.Contains(t, scan, "site/biglong:40001: "+oldURL+" → "+newURL+"\n")
+	assert.Contains(t, c.scan(0, "site"), "site/biglong:40001: "+oldURL+" → "+newURL+"\n")
 	assert.Contains(t, c.rewrite("site"), "8 files, 8 addresses\n")
 	for name := range before {
 		assert.Equal(t, after[name], c.read("site/"+name), name)
@@ -195,11 +169,9 @@ func TestTextsInUTF16AreRewrittenOrNamed(t *testing.T) {
 
 func TestBinariesAreToldByTheirBeginning(t *testing.T) {
 	c := moving(t)
-	huge := c.write("site/image", "\x7fELF\x02\x01\x01\x00"+oldURL)
-	require.NoError(t, os.Truncate(huge, 30<<30)) // sparse
-	c.write("site/odd", "ab\x00"+oldURL)
 	late := strings.Repeat(" ", 8<<10) + "\x00" + oldURL
-	c.write("site/late", late)
+	huge := c.write("site/odd", "ab\x00"+oldURL, "site/late", late, "site/image", "\x7fELF\x02\x01\x01\x00"+oldURL)
+	require.NoError(t, os.Truncate(huge, 30<<30)) // sparse
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "ulimit -v 8000000 && exec "+headsctl+" addresses rewrite --moves report.json site")
 	cmd.Env, cmd.Dir = c.env, c.dir
 	out, err := cmd.CombinedOutput()
@@ -211,12 +183,8 @@ func TestBinariesAreToldByTheirBeginning(t *testing.T) {
 func TestASecondRunCleansUpWhatTheFirstLeft(t *testing.T) {
 	c := moving(t)
 	for _, path := range []string{"site", "site/page.html"} {
-		c.write("site/page.html", oldURL)
-		c.write("site/page.html.bak", "of another day")
-		c.write("site/page.html.bak.2", oldURL) // by the run that was killed
-		c.write("site/.headsctl-12345.tmp", oldURL)
-		c.write("site/.headsctl-678", oldURL[:20])
-		c.write("site/.headsctl-notes.tmp", "a file of yours")
+		c.write("site/page.html", oldURL, "site/page.html.bak", "of another day", "site/.headsctl-notes.tmp", "a file of yours",
+			"site/page.html.bak.2", oldURL, "site/.headsctl-12345.tmp", oldURL, "site/.headsctl-678", oldURL[:20]) // by the run that was killed
 		assert.Contains(t, c.scan(0, "site"), "page.html:1: ", "alone")
 		assert.FileExists(t, filepath.Join(c.dir, "site/.headsctl-678"), "scan changes nothing")
 		assert.Equal(t, "site/page.html:1: "+oldURL+" → "+newURL+"\n1 file, 1 address\n", c.rewrite(path))
@@ -227,9 +195,7 @@ func TestASecondRunCleansUpWhatTheFirstLeft(t *testing.T) {
 
 func names(t testing.TB, dir string) (all []string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	for _, entry := range entries {
+	for _, entry := range need(os.ReadDir(dir))(t) {
 		all = append(all, entry.Name())
 	}
 	return all
@@ -237,13 +203,7 @@ func names(t testing.TB, dir string) (all []string) {
 
 func digest(t testing.TB, path string) [sha256.Size]byte {
 	t.Helper()
-	file, err := os.Open(path)
-	require.NoError(t, err)
-	defer file.Close()
-	sum := sha256.New()
-	_, err = io.Copy(sum, file)
-	require.NoError(t, err)
-	return [sha256.Size]byte(sum.Sum(nil))
+	return sha256.Sum256([]byte(contents(t, path)))
 }
 
 // written is how many bytes the temporary files of a folder have.
@@ -257,8 +217,7 @@ func written(dir string) (size int64) {
 	return size
 }
 
-// A process is killed while it writes the backup, while it writes the file, and
-// between the two.
+// Killed while it writes the backup, while it writes the file, and between the two.
 func TestARewriteThatIsKilledLeavesWholeFiles(t *testing.T) {
 	const kills, size = 4, 32 << 20
 	c := moving(t)
@@ -275,23 +234,15 @@ func TestARewriteThatIsKilledLeavesWholeFiles(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		var err error
-	watch:
-		for {
-			select {
-			case err = <-ended:
-				break watch
-			default:
-			}
+		for len(ended) == 0 {
 			_, absent := os.Stat(page + ".bak")
-			if n := written(filepath.Dir(page)); n > moment && (absent != nil) == inBackup {
-				require.NoError(t, cmd.Process.Kill())
-				err = <-ended
+			if written(filepath.Dir(page)) > moment && (absent != nil) == inBackup {
+				_ = cmd.Process.Kill()
 				break
 			}
 			runtime.Gosched()
 		}
-		if err == nil {
+		if <-ended == nil {
 			require.NoError(t, os.Remove(page+".bak"))
 			continue // it was done before it was struck
 		}

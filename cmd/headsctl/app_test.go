@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -51,7 +52,7 @@ func TestAFullDiskIsAFailure(t *testing.T) {
 	c := demo(t)
 	for _, args := range [][]string{{"version"}, {"plan", "-f", "heads.yaml", "--exit-code"}} { // 1 goes before 3
 		cmd := c.command(t.Context(), args...)
-		cmd.Stdout = openFull(t)
+		cmd.Stdout = need(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
 		assert.Equal(t, 1, exitCode(t, cmd.Run()), args)
 	}
 }

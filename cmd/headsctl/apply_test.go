@@ -22,24 +22,20 @@ func TestPlanPrintsEveryChangeAndChangesNothing(t *testing.T) {
 		assert.Contains(t, out, line)
 	}
 	c.ends(3, "plan", "-f", "heads.yaml", "--exit-code")
-	only := c.ok("plan", "-f", "heads.yaml", "--only", strings.ToUpper(c.ids[1]), "--only", c.ids[0])
-	assert.Regexp(t, `(?s)`+c.ids[0]+`.*`+c.ids[1]+`.*\n2 pending, 0 unchanged`, only)
+	assert.Regexp(t, `(?s)`+c.ids[0]+`.*`+c.ids[1]+`.*\n2 pending, 0 unchanged`, c.ok("plan", "-f", "heads.yaml", "--only", strings.ToUpper(c.ids[1]), "--only", c.ids[0]))
 	c.fails(2, "has no head of this id", "plan", "-f", "heads.yaml", "--only", c.ids[0], "--only", "nobody")
 	assert.NoDirExists(t, filepath.Join(c.state, "headsctl"), "a plan keeps no journal")
-
 	c.ok("apply", "-f", "heads.yaml", "--yes")
 	c.ok("plan", "-f", "heads.yaml", "--exit-code")
 	assert.Contains(t, c.ok("apply", "-f", "heads.yaml", "--yes"), "0 changed, 3 unchanged")
-	two := func(first, second string) string {
-		return "heads:\n  - {id: " + first + ", streaming: true}\n  - {id: " + second + ", streaming: true}\n"
+	ends := func(code int, first, second string, flags ...string) {
+		c.write("plan.yaml", "heads:\n  - {id: "+first+", streaming: true}\n  - {id: "+second+", streaming: true}\n")
+		c.ends(code, append([]string{"plan", "-f", "plan.yaml"}, flags...)...)
 	}
-	c.write("plan.yaml", two(c.ids[17], c.ids[3]))
-	c.ends(3, "plan", "-f", "plan.yaml", "--exit-code") // there is work to do, whatever is blocked
-	c.ends(1, "plan", "-f", "plan.yaml")
-	c.write("plan.yaml", two(c.ids[17], c.ids[0]))
-	c.ends(1, "plan", "-f", "plan.yaml", "--exit-code") // nothing but what is blocked
-	c.write("plan.yaml", two(someID, c.ids[3]))
-	c.ends(1, "plan", "-f", "plan.yaml", "--exit-code") // nobody knows what apply would do
+	ends(3, c.ids[17], c.ids[3], "--exit-code") // there is work to do, whatever is blocked
+	ends(1, c.ids[17], c.ids[3])
+	ends(1, c.ids[17], c.ids[0], "--exit-code") // nothing but what is blocked
+	ends(1, someID, c.ids[3], "--exit-code")    // nobody knows what apply would do
 }
 
 func TestFaultySpecsSendNothing(t *testing.T) {
@@ -62,23 +58,16 @@ func TestFaultySpecsSendNothing(t *testing.T) {
 
 func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	c := demo(t)
-	bomb := "a0: &a0 [x]\n"
-	for i := range 9 {
-		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 9), ","))
-	}
-	c.write("bomb.yaml", bomb)
-	c.write("deep.yaml", strings.Repeat("[", 100_000))
-	c.write("large.yaml", strings.Repeat("# comment\n", 500_000))
+	bomb := "a: &a x\nb: [" + strings.Repeat("*a,", 1_001) + "]\n"
+	c.write("bomb.yaml", bomb, "large.yaml", strings.Repeat("# comment\n", 500_000))
 	for _, args := range [][]string{{"plan", "-f"}, {"apply", "--yes", "-f"}, {"tools", "put", c.ids[0], "-f"}, {"test"}} {
-		assert.Empty(t, c.fails(2, "bomb.yaml:5:14: aliases stand for more than 1000 values in all", append(args, "bomb.yaml", "--debug")...).stdout)
-		c.fails(2, "deep.yaml:1:65: values are nested more than 64 levels deep", append(args, "deep.yaml")...)
+		assert.Empty(t, c.fails(2, "bomb.yaml:2:3005: aliases stand for more than 1000 values in all", append(args, "bomb.yaml", "--debug")...).stdout)
 		c.fails(2, "has more than 4194304 bytes", append(args, "large.yaml")...)
 	}
 	c.fails(2, "the text has more than 4194304 bytes", "plan", "-f", "/dev/zero")
 	m := c.mcp("--allow-writes")
 	for _, tool := range []string{"heads_plan", "heads_apply"} {
-		assert.Contains(t, m.fails(tool, object{"spec": bomb}), "spec:5:14: aliases stand for more than 1000 values in all")
-		assert.Contains(t, m.fails(tool, object{"spec": strings.Repeat("[", 100_000)}), "spec:1:65: values are nested")
+		assert.Contains(t, m.fails(tool, object{"spec": bomb}), "spec:2:3005: aliases stand for more than 1000 values in all")
 	}
 }
 

@@ -17,15 +17,12 @@ import (
 // BenchmarkGet reports how much longer the program takes than its request.
 func BenchmarkGet(b *testing.B) {
 	c := emulator(b, legacyHeads(1))
-	client, err := heads.New(c.url, c.token)
-	require.NoError(b, err)
-	_, err = client.Heads.Get(b.Context(), c.ids[0])
-	require.NoError(b, err)
+	client := need(heads.New(c.url, c.token))(b)
+	need(client.Heads.Get(b.Context(), c.ids[0]))(b)
 	var program, request time.Duration
 	for b.Loop() {
 		started := time.Now()
-		_, err := client.Heads.Get(b.Context(), c.ids[0])
-		require.NoError(b, err)
+		need(client.Heads.Get(b.Context(), c.ids[0]))(b)
 		request += time.Since(started)
 		started = time.Now()
 		c.ok("get", c.ids[0])
@@ -38,22 +35,18 @@ func BenchmarkGet(b *testing.B) {
 func BenchmarkPlan5000(b *testing.B) {
 	const n = 5000
 	c := emulator(b, legacyHeads(n))
-	var file strings.Builder
-	file.WriteString("heads:\n")
+	file := "heads:\n"
 	for _, id := range c.ids {
-		fmt.Fprintf(&file, "  - {id: %q, set: {greetings: \"Welcome!\"}, streaming: true}\n", id)
+		file += "  - {id: " + id + ", set: {greetings: Welcome!}, streaming: true}\n"
 	}
-	c.write("heads.yaml", file.String())
-	c.write("ids.csv", strings.Join(c.ids, "\n"))
+	c.write("heads.yaml", file, "ids.csv", strings.Join(c.ids, "\n"))
 	for name, args := range map[string][]string{
 		"heads.yaml": {"plan", "-f", "heads.yaml", "-j", "16", "--report", "r.html"}, "ids.csv": {"convert", "-f", "ids.csv", "--dry-run", "-j", "16", "--report", "r.json"},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				cmd := c.command(b.Context(), args...)
-				out, err := cmd.Output()
-				require.NoError(b, err)
-				require.Contains(b, string(out), fmt.Sprintf("%d pending", n))
+				require.Contains(b, string(need(cmd.Output())(b)), fmt.Sprintf("%d pending", n))
 				b.ReportMetric(float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)/1024, "MB")
 			}
 		})

@@ -1,18 +1,20 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 )
 
-// canaries are secrets that no output may show.
 const (
 	accessKey   = "canary0access0key000000000000000"
 	dialogKey   = "canary-dialog-key"
@@ -22,6 +24,9 @@ const (
 	queryToken  = "canary-query-token"
 	toolKey     = "canary-tool-key"
 )
+
+// canaries are secrets that no output may show.
+var canaries = []string{accessKey, dialogKey, orgKey, providerKey, pathToken, queryToken, toolKey}
 
 // secretive is an emulator whose heads hold a secret wherever they can.
 func secretive(t testing.TB) *terminal {
@@ -46,7 +51,6 @@ func secretive(t testing.TB) *terminal {
 	})
 }
 
-// assertNone asserts that a text holds no secret.
 func assertNone(t testing.TB, text string, secrets []string, about ...any) {
 	t.Helper()
 	for _, secret := range secrets {
@@ -54,15 +58,10 @@ func assertNone(t testing.TB, text string, secrets []string, about ...any) {
 	}
 }
 
-// journals returns the contents of the journals.
 func (c *terminal) journals() (all []string) {
 	c.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(c.state, "headsctl", "*"))
-	require.NoError(c.t, err)
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		require.NoError(c.t, err)
-		all = append(all, string(text))
+	for _, path := range need(filepath.Glob(filepath.Join(c.state, "headsctl", "*")))(c.t) {
+		all = append(all, contents(c.t, path))
 	}
 	return all
 }
@@ -74,22 +73,17 @@ const changesEverything = "heads:\n  - id: " + someID + "\n    set: {voiceflowAp
 
 func TestNoOutputShowsASecret(t *testing.T) {
 	c := secretive(t)
-	hooks := parse[[]object](t, c.ok("webhooks", "list", someID, "-o", "json", "--show-secrets"))
+	hooks := c.hooks(someID)
 	open := c.ok("get", someID, "--raw", "--show-secrets") + fmt.Sprint(hooks)
-	secrets := []string{accessKey, dialogKey, orgKey, providerKey, pathToken, queryToken, toolKey}
-	for _, secret := range secrets {
+	for _, secret := range canaries {
 		require.Contains(t, open, secret, "the canary is there")
 	}
-	secrets = append(secrets, hooks[0]["sharedKey"].(string), c.token, "canary-shared-key")
+	secrets := append(slices.Clone(canaries), hooks[0]["sharedKey"].(string), c.token, "canary-shared-key")
 	c = c.with("HEADS_SHARED_KEY=canary-shared-key")
-	c.write("key", "canary-shared-key")
-	c.write("body.json", "{}")
-	c.write("ids.csv", someID+"\n")
-	c.write("tool.yaml", "{name: order, description: x, url: 'https://a.example.com/"+pathToken+"/order', parameters: []}")
-	c.write("wanted.yaml", changesEverything)
-	c.write("greetings.yaml", "heads:\n  - id: "+someID+"\n    set: {greetings: 'Bye, "+dialogKey+", https://x.example.com/?k="+queryToken+"', promptConfig: {system_prompt: 'With "+accessKey+"'}}\n")
-	c.write("page.html", "https://chat.example.test/MyOrg-1/li-28379?api_key="+accessKey)
-	c.write("bad.yaml", "heads:\n  - id: "+someID+"\n    set: {voiceflowApiKey: [\""+dialogKey+"\"]}\n")
+	c.write("key", "canary-shared-key", "body.json", "{}", "ids.csv", someID+"\n", "wanted.yaml", changesEverything,
+		"tool.yaml", "{name: order, description: x, url: 'https://a.example.com/"+pathToken+"/order', parameters: []}",
+		"greetings.yaml", "heads:\n  - id: "+someID+"\n    set: {greetings: 'Bye, "+dialogKey+", https://x.example.com/?k="+queryToken+"', promptConfig: {system_prompt: 'With "+accessKey+"'}}\n",
+		"page.html", "https://chat.example.test/MyOrg-1/li-28379?api_key="+accessKey, "bad.yaml", "heads:\n  - id: "+someID+"\n    set: {voiceflowApiKey: [\""+dialogKey+"\"]}\n")
 	for _, args := range [][]string{
 		{"get", someID}, {"get", someID, "-o", "json"}, {"get", someID, "-o", "yaml"}, {"get", someID, "--raw"},
 		{"set", someID, "voiceflowApiKey=" + dialogKey + "1", "--dry-run"}, {"set", someID, "publicUrl=https://a.example.com/a/b?api_key=" + accessKey},
@@ -141,16 +135,13 @@ func TestTheProcessListShowsNoSecret(t *testing.T) {
 	c := emulator(t, legacyHeads(3), "-latency", "100ms")
 	file := c.write("token", c.token)
 	cmd := c.at(c.url, "").command(t.Context(), append([]string{"convert", "--yes", "--token-file", file, "--debug"}, c.ids...)...)
-	stderr, err := cmd.StderrPipe()
-	require.NoError(t, err)
+	stderr := need(cmd.StderrPipe())(t)
 	require.NoError(t, cmd.Start())
-	_, err = stderr.Read(make([]byte, 1)) // a request has been made
-	require.NoError(t, err)
+	need(stderr.Read(make([]byte, 1)))(t) // a request has been made
 	for _, name := range []string{"cmdline", "environ"} {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", cmd.Process.Pid, name))
-		require.NoError(t, err)
+		text := contents(t, fmt.Sprintf("/proc/%d/%s", cmd.Process.Pid, name))
 		assert.NotEmpty(t, text)
-		assert.NotContains(t, string(text), c.token, name)
+		assert.NotContains(t, text, c.token, name)
 	}
 	require.NoError(t, stderr.Close())
 	_ = cmd.Process.Kill()
@@ -174,9 +165,8 @@ func TestTheTokenIsMaskedByValueWhereverItIsPrinted(t *testing.T) {
 	c.ok("set", id, "name=Ada "+token, "greetings="+strings.Repeat("x", 90)+token)
 	c.ok("convert", id, "--yes")
 	c.ok("convert", id, "--yes", "--undo")
-	c.write("secret.txt", token)
-	c.write("heads.yaml", "heads: [{id: "+id+", label: {file: secret.txt}, streaming: true, set: {alias: {file: secret.txt}, greetings: '"+strings.Repeat("x", 90)+"'}}]\n")
-	c.write("bad.yaml", "heads: [{id: {file: secret.txt}, label: {file: secret.txt}}]\n")
+	c.write("secret.txt", token, "bad.yaml", "heads: [{id: {file: secret.txt}, label: {file: secret.txt}}]\n",
+		"heads.yaml", "heads: [{id: "+id+", label: {file: secret.txt}, streaming: true, set: {alias: {file: secret.txt}, greetings: '"+strings.Repeat("x", 90)+"'}}]\n")
 	file := c.write("token", token)
 	bare := c.at(c.url, "")
 	for _, args := range [][]string{
@@ -201,4 +191,83 @@ func TestTheTokenIsMaskedByValueWhereverItIsPrinted(t *testing.T) {
 	text, _ := m.call("heads_get", object{"id": id})
 	assert.NotContains(t, text, "canary")
 	assert.Contains(t, text, "Ada [redacted]")
+}
+
+const (
+	toolsBase  = "https://tools.museum.example/voice/Zm9ydHktdHdvLWJ5dGVz"
+	fileSecret = "words of a file & \"quoted\""
+)
+
+// secretValues is a world whose file has values that are secrets.
+func secretValues(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, 1)
+	w.terminal = w.with("HEADS_TOOLS_URL=" + toolsBase)
+	w.write("secret.txt", fileSecret+"\n", "tools.json", `[{"name": "find", "description": "Finds with ${word}.", "url": "${tools}/find", "parameters": []}]`, "heads.yaml", `environments:
+  staging: {base_url: "`+w.staging.url+`", token: {env: HEADS_STAGING_TOKEN}, values: {tools: {env: HEADS_TOOLS_URL}, word: {file: secret.txt}, app: "https://staging.example.com"}}
+  production: {base_url: {env: PROD_URL}, token: {env: HEADS_PROD_TOKEN}, values: {tools: {env: HEADS_NOT_SET}, word: {file: secret.txt}, app: "https://app.example.com"}}
+  other: {base_url: {env: PROD_URL}, token: {env: HEADS_PROD_TOKEN}, values: {tools: "https://other.example.com", word: {file: secret.txt}, app: "https://app.example.com"}}
+defaults: {tools: {file: tools.json}}
+heads:
+  - id: {staging: `+w.staging.ids[0]+`, production: null, other: `+w.production.ids[0]+`}
+    label: Lobby
+    set: {operationMode: oc, greetings: "`+strings.Repeat("Hello, welcome. ", 9)+`${word} ${tools}", promptConfig: {system_prompt: "${tools}"}}
+    webhooks: [{url: "${app}/events", events: [start_conversation]}, {url: "${tools}", events: [end_conversation]}]
+`)
+	return w
+}
+
+func TestNoOutputShowsASecretValue(t *testing.T) {
+	w := secretValues(t)
+	quoted := need(json.Marshal(fileSecret))(t)
+	secrets := []string{toolsBase, strings.TrimPrefix(toolsBase, "https://tools.museum.example"), fileSecret, strings.Trim(string(quoted), `"`), strings.Trim(string(rawjson.String(fileSecret)), `"`)}
+	w.write("bad.yaml", strings.Replace(w.read("heads.yaml"), "[end_conversation]", `["${word}"]`, 1),
+		"refused.yaml", strings.Replace(w.read("heads.yaml"), "${app}/events", "http://x.example.com/${word}", 1))
+	assert.Contains(t, w.ok("plan", "-f", "heads.yaml", "--env", "staging"), "https://staging.example.com/events", "a plain value is no secret")
+	for _, args := range [][]string{
+		{"plan", "-f", "heads.yaml", "--report", "p.json", "--report", "p.csv", "--report", "p.html"}, {"plan", "-f", "heads.yaml", "--json"},
+		{"plan", "-f", "bad.yaml"}, {"plan", "-f", "bad.yaml", "--json"}, {"plan", "-f", "refused.yaml"},
+		{"diff", "-f", "heads.yaml", "--env", "other"}, {"diff", "-f", "heads.yaml", "--env", "other", "--json"},
+		{"apply", "-f", "heads.yaml"}, {"apply", "-f", "heads.yaml", "--yes", "--report", "a.json", "--report", "a.csv", "--report", "a.html"},
+		{"diff", "-f", "heads.yaml", "--env", "other"}, {"diff", "-f", "heads.yaml", "--env", "other", "--json"},
+		{"doctor", "-f", "heads.yaml"}, {"doctor", "-f", "heads.yaml", "-o", "json"}, {"convert", "-f", "heads.yaml", "--yes", "--report", "c.json"},
+	} {
+		r := w.run(append(args, "--env", "staging", "--debug")...)
+		assertNone(t, r.stdout+r.stderr, secrets, "%v", args)
+	}
+	for _, name := range []string{"p.json", "p.csv", "p.html", "a.json", "a.csv", "a.html", "c.json"} {
+		assertNone(t, w.read(name), secrets, name)
+	}
+	require.NotEmpty(t, w.journals())
+	assertNone(t, strings.Join(w.journals(), ""), secrets)
+	assert.Contains(t, w.staging.ok("get", w.staging.ids[0], "--raw", "--show-secrets"), toolsBase+"/find", "it was sent")
+	assert.Contains(t, w.ok("plan", "-f", "heads.yaml", "--env", "staging"), "0 pending, 1 unchanged")
+}
+
+func TestAVariableOfAValueIsReadForItsEnvironmentAlone(t *testing.T) {
+	w := secretValues(t)
+	w.ok("plan", "-f", "heads.yaml", "--env", "other")
+	w.silent(func() {
+		w.fails(2, "heads.yaml:5:19: tools.json:1:64: ${tools} is given in line 3, column 91 of the environments: the variable HEADS_NOT_SET is not set; set it", "plan", "-f", "heads.yaml", "--env", "production")
+	})
+}
+
+// The file that export writes names secret values as the file does that it was made with.
+func TestExportAndMCPShowNoSecretValue(t *testing.T) {
+	w := secretValues(t)
+	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes")
+	for _, heads := range [][]string{nil, {"Lobby"}} {
+		r := w.ends(0, append([]string{"export", "--debug", "-f", "heads.yaml", "--env", "staging"}, heads...)...)
+		assert.Contains(t, r.stdout, `url: "${tools}/find"`)
+		w.write("export.yaml", r.stdout)
+		assert.Contains(t, w.ok("plan", "-f", "export.yaml", "--env", "staging"), "0 pending, 1 unchanged")
+		assertNone(t, r.stdout+r.stderr, []string{toolsBase, fileSecret})
+		assert.NotContains(t, r.stdout, "[redacted]")
+	}
+	m := w.at(w.staging.url, w.staging.token).mcp("--debug")
+	reply := fmt.Sprint(m.ok("heads_get", object{"id": w.staging.ids[0]}))
+	assert.Contains(t, reply, "find")
+	refused := m.fails("heads_plan", object{"spec": w.read("heads.yaml")})
+	m.end()
+	assert.NotContains(t, reply+refused+m.stderr.String(), "Zm9ydHktdHdvLWJ5dGVz", "the path token of the tools")
 }

@@ -1,23 +1,16 @@
 package main
 
 import (
-	"os"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 )
 
 func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
 	c := newTerminal(t).at("http://127.0.0.1:1", "token") // nothing is sent
-	c.write("ids.txt", "id\n"+someID+"\n")
-	c.write("bad.yaml", "heads:\n  - id: "+someID+"\n    stremaing: true\n")
-	c.write("good.yaml", "heads:\n  - id: "+someID+"\n")
-	c.write("moves.json", `{"moves":[]}`)
-	c.write("empty", " \n")
-	c.write("latin1.txt", "Caf\xe9")
-	c.write("report.json", `{"moves":[{"old":"x","new":"y"}]}`)
+	c.write("ids.txt", "id\n"+someID+"\n", "bad.yaml", "heads:\n  - id: "+someID+"\n    stremaing: true\n", "good.yaml", "heads:\n  - id: "+someID+"\n",
+		"moves.json", `{"moves":[]}`, "empty", " \n", "latin1.txt", "Caf\xe9", "report.json", `{"moves":[{"old":"x","new":"y"}]}`)
 	for _, row := range [][]string{ // a part of the error, then the arguments
 		{"did you mean get?", "gte"}, {"did you mean list?", "webhooks", "lst"}, {"did you mean --raw?", "get", someID, "--rwa"},
 		{"unknown flag -x", "get", someID, "-x"}, {"use --token-file", "get", someID, "--token=abc"},
@@ -73,29 +66,20 @@ func TestWithoutACommandHelpIsShown(t *testing.T) {
 func TestNoFlagLetsItsLastUseWin(t *testing.T) {
 	c := newTerminal(t)
 	for flag, args := range map[string][]string{
-		"env":        {"plan", "-f", "h.yaml", "--env", "a", "--env", "b"},
-		"file":       {"plan", "-f", "a", "--file", "b"},
-		"yes":        {"apply", "--yes", "--yes=false"},
-		"jobs":       {"doctor", "-j", "1", "-j2"},
-		"rate":       {"export", "--rate", "1", "--rate", "2"},
-		"token-file": {"get", "--token-file", "secret-1", "--token-file", "secret-2"},
-		"output":     {"get", "-o", "json", "-o", "yaml"},
+		"env": {"plan", "-f", "h.yaml", "--env", "a", "--env", "b"}, "file": {"plan", "-f", "a", "--file", "b"}, "yes": {"apply", "--yes", "--yes=false"},
+		"jobs": {"doctor", "-j", "1", "-j2"}, "rate": {"export", "--rate", "1", "--rate", "2"},
+		"token-file": {"get", "--token-file", "secret-1", "--token-file", "secret-2"}, "output": {"get", "-o", "json", "-o", "yaml"},
 	} {
 		r := c.fails(2, "--"+flag+" is given twice; give it once", args...)
 		assert.NotContains(t, r.stderr, "secret-")
 	}
-	// No command is left out: a walk over all of them.
-	root := newRootCommand(newApp(os.Stdin, os.Stdout, os.Stderr, nil))
-	var walk func(*cobra.Command)
-	walk = func(cmd *cobra.Command) {
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+	for _, cmd := range commandsBelow(rootCommand()) {
+		check := func(f *pflag.Flag) {
 			if _, collects := f.Value.(pflag.SliceValue); !collects {
 				assert.IsType(t, onceValue{}, f.Value, "%s --%s", cmd.CommandPath(), f.Name)
 			}
-		})
-		for _, sub := range cmd.Commands() {
-			walk(sub)
 		}
+		cmd.NonInheritedFlags().VisitAll(check)
+		cmd.InheritedFlags().VisitAll(check)
 	}
-	walk(root)
 }

@@ -36,14 +36,14 @@ func TestAProtectedEnvironmentWantsItsName(t *testing.T) {
 	} {
 		s := w.show(200, append([]string{"apply", "-f", "heads.yaml", "--env", "production", "--journal", "none"}, row.args...)...)
 		s.wait("Type production to apply 6 changes to 2 heads: ")
-		before := w.hooks(w.production, 0)
+		before := w.production.hooks(w.production.ids[0])
 		s.press(row.answer + "\r")
 		assert.Equal(t, row.code, s.end(), "%q %s", row.answer, s)
 		if row.code == 1 {
-			assert.Equal(t, before, w.hooks(w.production, 0), "nothing changed after %q", row.answer)
+			assert.Equal(t, before, w.production.hooks(w.production.ids[0]), "nothing changed after %q", row.answer)
 		}
 	}
-	assert.Contains(t, w.hooks(w.production, 0), "https://app.example.com/heads/events")
+	assert.Equal(t, "https://app.example.com/heads/events", w.production.hooks(w.production.ids[0])[0]["webhookUrl"])
 	assert.Contains(t, w.ok("apply", "-f", "heads.yaml", "--env", "production", "--confirm", "production"), "0 changed, 2 unchanged")
 
 	s := w.show(200, "convert", "-f", "heads.yaml", "--env", "production", "Head 2", "--journal", "none")

@@ -8,31 +8,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// appliedWorld has the file in both environments.
-func appliedWorld(t *testing.T, n int) *world {
-	t.Helper()
-	w := newWorld(t, n)
-	w.file()
-	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes")
-	w.ok("apply", "-f", "heads.yaml", "--env", "production", "--confirm", "production")
-	return w
-}
-
 func (c *terminal) diff(args ...string) result {
 	c.t.Helper()
 	return c.run(append([]string{"diff", "-f", "heads.yaml", "--env", "staging", "--env", "production"}, args...)...)
 }
 
 func TestDiffShowsDriftAndNoURLThatValuesExplain(t *testing.T) {
-	w := appliedWorld(t, 4)
+	w := newWorld(t, 4)
+	w.file()
+	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes")
+	w.ok("apply", "-f", "heads.yaml", "--env", "production", "--confirm", "production")
 	s, p := w.staging, w.production
 	for name, c := range map[string]*terminal{"staging": s, "production": p} { // what the file does not have, and values explain
 		app := map[string]string{"staging": "https://staging.example.com", "production": "https://app.example.com"}[name]
 		c.ok("webhooks", "ensure", c.ids[0], "--url", app+"/other/events?key=s3cret-"+name[:1], "--event", "end_conversation")
 		c.ok("delivery", "off", c.ids[0])
 		c.ok("webhooks", "ensure", c.ids[1], "--url", "https://"+name+".hooks.example.com/x", "--event", "end_conversation")
-		c.ok("set", c.ids[1], "fileUrl="+app+"/f.pdf", `pluginOperationalModeConfig:={"b":{"at":"see `+app+`/x or `+app+`"},"a":1.50}`)
-		c.ok("set", c.ids[1], "operationMode=oc")
+		c.ok("set", c.ids[1], "fileUrl="+app+"/f.pdf", `pluginOperationalModeConfig:={"b":{"at":"see `+app+`/x or `+app+`"},"a":1.50}`, "operationMode=oc")
 		c.write("tool.yaml", "name: find\ndescription: Finds.\nurl: "+app+"/tools/find\nparameters: []\n")
 		c.ok("tools", "put", c.ids[1], "-f", "tool.yaml")
 	}
@@ -44,8 +36,7 @@ func TestDiffShowsDriftAndNoURLThatValuesExplain(t *testing.T) {
 	assert.Equal(t, 3, r.code)
 	assert.Empty(t, r.stderr)
 	assert.Equal(t, 0, w.diff().code)
-
-	before := w.head(p, 3)
+	before := p.head(p.ids[3])
 	s.ok("set", s.ids[1], "greetings=Somebody was here") // of the file
 	p.ok("set", p.ids[1], "alias=bob", "phrases:=[\"a\"]", "voiceflowApiKey=s3cret-key")
 	p.write("tool.yaml", "name: find\ndescription: Finds.\nurl: https://staging.example.com/tools/find\nparameters: []\n")
@@ -67,8 +58,7 @@ differs Head 3
 1 same, 3 differs, 0 missing, 0 failed
 `, rest)
 	assert.NotContains(t, r.stdout, "s3cret")
-	assert.Equal(t, before, w.head(p, 3), "diff only reads")
-
+	assert.Equal(t, before, p.head(p.ids[3]), "diff only reads")
 	out := lines(w.diff("--json").stdout)
 	require.Len(t, out, 5)
 	assert.JSONEq(t, `{"type":"result","label":"Head 3","outcome":"differs","heads":{"staging":"`+s.ids[2]+`","production":"`+p.ids[2]+`"},"differences":[
@@ -86,9 +76,6 @@ func TestDiffComparesWithTheFile(t *testing.T) {
 		c.ok("webhooks", "ensure", c.ids[0], "--url", "https://extra.example.com/x", "--event", "end_conversation")
 		c.ok("delivery", "off", c.ids[0])
 	}
-	write := func(entry string) {
-		w.write("heads.yaml", w.environments()+"heads: [{id: {staging: "+s.ids[0]+", production: "+p.ids[0]+"}, label: Lobby, "+entry+"}]\n")
-	}
 	for entry, want := range map[string]string{
 		"streaming: true, delivery: false":   "  streaming: staging \"false\", production \"false\", the file \"true\"\n",
 		"delivery: true":                     "  delivery: staging \"false\", production \"false\", the file \"true\"\n",
@@ -98,13 +85,13 @@ func TestDiffComparesWithTheFile(t *testing.T) {
 		"set: {semanticThreshold: 0.5}":                                                 "  semanticThreshold: staging \"0.75\", production \"0.75\", the file \"0.5\"\n",
 		"set: {semanticThreshold: 0.750, fileUrl: null, customWords: {}}, webhooks: []": "",
 	} {
-		write(entry)
-		r := w.diff()
+		w.write("heads.yaml", w.environments()+"heads: [{id: {staging: "+s.ids[0]+", production: "+p.ids[0]+"}, label: Lobby, "+entry+"}]\n")
 		if want == "" {
-			assert.Equal(t, "1 same, 0 differs, 0 missing, 0 failed\n", r.stdout, entry)
-			continue
+			want = "1 same, 0 differs, 0 missing, 0 failed\n"
+		} else {
+			want = "differs Lobby\n" + want + "0 same, 1 differs, 0 missing, 0 failed\n"
 		}
-		assert.Equal(t, "differs Lobby\n"+want+"0 same, 1 differs, 0 missing, 0 failed\n", r.stdout, entry)
+		assert.Equal(t, want, w.diff().stdout, entry)
 	}
 }
 
@@ -115,13 +102,10 @@ func TestDiffTellsOfMissingAndUnreadHeads(t *testing.T) {
 	r := w.diff("--exit-code")
 	assert.Equal(t, "missing Lobby\nfailed Annex\n0 same, 0 differs, 1 missing, 1 failed\n", r.stdout)
 	assert.Equal(t, 1, r.code)
-	assert.Contains(t, r.stderr, "Annex in production: ")
-	assert.Contains(t, r.stderr, "404")
-	assert.Contains(t, r.stderr, "check the id and the base_url of production")
+	assert.Regexp(t, "Annex in production: .*404.*check the id and the base_url of production", r.stderr)
 	out := lines(w.diff("--json").stdout)
 	assert.JSONEq(t, `{"type":"result","label":"Lobby","outcome":"missing","heads":{"staging":"`+w.staging.ids[0]+`","production":null},"differences":[]}`, out[0])
 	assert.Contains(t, w.with("HEADS_STAGING_TOKEN=wrong-token-of-staging").diff().stderr, "set HEADS_STAGING_TOKEN")
-
 	w.write("plain.yaml", "heads: [{id: "+someID+"}]")
 	w.silent(func() {
 		for text, args := range map[string][]string{

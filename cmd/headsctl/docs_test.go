@@ -1,8 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"net/http"
@@ -14,65 +13,38 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	heads "github.com/headsapi/heads-go"
 )
 
-const (
-	page           = "../../docs/headsctl.md"
-	reference      = "../../docs/reference/headsctl.md"
-	referenceTitle = "# headsctl: the commands\n\nThis page is generated from the commands.\n\n"
-)
+const referencePage = "../../docs/reference/headsctl.md"
 
 var updateDocs = flag.Bool("update-docs", false, "write docs/reference/headsctl.md")
 
 func TestTheReferenceIsCurrent(t *testing.T) {
-	want := referenceTitle + referenceOf(newRootCommand(newApp(os.Stdin, os.Stdout, os.Stderr, nil)))
+	want := reference()
 	if *updateDocs {
-		require.NoError(t, os.MkdirAll(filepath.Dir(reference), 0o755))
-		require.NoError(t, os.WriteFile(reference, []byte(want), 0o644))
-		return
+		require.NoError(t, os.WriteFile(referencePage, []byte(want), 0o644))
 	}
-	text, err := os.ReadFile(reference)
-	require.NoError(t, err)
-	assert.Equal(t, want, string(text), "write it with: go test -run TestTheReferenceIsCurrent . -update-docs")
+	assert.Equal(t, want, contents(t, referencePage), "write it with: go test -run TestTheReferenceIsCurrent . -update-docs")
 }
 
-// referenceOf describes all commands below cmd.
-func referenceOf(cmd *cobra.Command) string {
-	var b strings.Builder
-	for _, c := range cmd.Commands() {
+func reference() string {
+	root := rootCommand()
+	text := "# headsctl: the commands\n\nThis page is generated from the commands.\n\n"
+	for _, c := range commandsBelow(root) {
 		if c.Name() == "help" {
 			continue
 		}
-		if c.HasSubCommands() {
-			b.WriteString(referenceOf(c))
-			continue
+		text += fmt.Sprintf("## %s\n\n```text\n%s\n\n%s\n", c.CommandPath(), strings.TrimSuffix(c.UseLine(), " [flags]"), cmp.Or(c.Long, c.Short+"."))
+		if flags := c.LocalNonPersistentFlags().FlagUsages(); flags != "" {
+			text += "\n" + flags
 		}
-		about := c.Long
-		if about == "" {
-			about = c.Short + "."
-		}
-		fmt.Fprintf(&b, "## %s\n\n```text\n%s\n\n%s\n", c.CommandPath(), strings.TrimSuffix(c.UseLine(), " [flags]"), about)
-		if flags := flagsOf(c); flags != "" {
-			fmt.Fprintf(&b, "\n%s", flags)
-		}
-		b.WriteString("```\n\n")
+		text += "```\n\n"
 	}
-	if cmd.HasParent() {
-		return b.String()
-	}
-	return b.String() + "## All commands\n\n```text\n" + cmd.PersistentFlags().FlagUsages() + "```\n"
-}
-
-func flagsOf(c *cobra.Command) string {
-	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	own.AddFlagSet(c.LocalNonPersistentFlags())
-	return own.FlagUsages()
+	return text + "## All commands\n\n```text\n" + root.PersistentFlags().FlagUsages() + "```\n"
 }
 
 var (
@@ -95,19 +67,17 @@ func (c *terminal) shell(commands string) string {
 	return string(out)
 }
 
-// TestTheTourRuns runs every command of the page as it stands.
 func TestTheTourRuns(t *testing.T) {
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
 	c := demoIn(t, "demo")
 	receiver := serving(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	const body = `{"event_type":"end_conversation"}`
 	c.write("delivery.json", body)
 	c = c.with("RECEIVER_URL="+receiver.URL, "HEADS_SHARED_KEY=shared-key", "SIGNATURE="+heads.Sign([]byte(body), "shared-key"))
 	ran := 0
-	for _, block := range shellBlock.FindAllSubmatch(text, -1) {
-		for scanner := bufio.NewScanner(bytes.NewReader(block[1])); scanner.Scan(); ran++ {
-			c.shell(scanner.Text())
+	for _, block := range shellBlock.FindAllStringSubmatch(contents(t, "../../docs/headsctl.md"), -1) {
+		for _, command := range lines(block[1]) {
+			c.shell(command)
+			ran++
 		}
 	}
 	assert.GreaterOrEqual(t, ran, 25)

@@ -12,9 +12,8 @@ import (
 
 func TestVerifyTellsRightFromWrong(t *testing.T) {
 	c := newTerminal(t)
-	body := `{"event_type":"end_conversation"}`
-	c.write("body.json", body)
-	key := c.write("key", "shared-key\n")
+	const body = `{"event_type":"end_conversation"}`
+	key := c.write("body.json", body, "key", "shared-key\n")
 	signature := heads.Sign([]byte(body), "shared-key")
 	c.ok("events", "verify", "--body", "body.json", "--signature", signature, "--key-file", key)
 	assert.Equal(t, 0, c.with("HEADS_SHARED_KEY=shared-key").runWith(body, "events", "verify", "--body", "-", "--signature", "sha256="+signature).code)
@@ -27,15 +26,11 @@ func TestVerifyTellsRightFromWrong(t *testing.T) {
 func TestSendDeliversASignedEvent(t *testing.T) {
 	events, statuses := make(chan *heads.Event, 2), make(chan int, 2)
 	receiver := serving(t, func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err == nil {
-			err = heads.VerifySignature(body, r.Header.Get(heads.SignatureHeader), "shared-key")
-		}
-		if assert.NoError(t, err) {
-			event, err := heads.ParseEvent(body)
-			assert.NoError(t, err)
-			events <- event
-		}
+		body, _ := io.ReadAll(r.Body)
+		assert.NoError(t, heads.VerifySignature(body, r.Header.Get(heads.SignatureHeader), "shared-key"))
+		event, err := heads.ParseEvent(body)
+		assert.NoError(t, err)
+		events <- event
 		w.WriteHeader(<-statuses)
 	})
 	c := newTerminal(t).with("HEADS_SHARED_KEY=shared-key")

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,9 +21,8 @@ import (
 
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?$`)
 
-// FuzzPlanPrintsWhatWasWritten writes a text and a number into a heads.yaml, in every
-// style of YAML, and reads what plan prints of them. The text is tried as a whole
-// file, too.
+// A text and a number are written in every style of YAML. The text is tried as a whole file,
+// too.
 func FuzzPlanPrintsWhatWasWritten(f *testing.F) {
 	for _, text := range append(slices.Clone(yamltest.Difficult), "007", "0123456", "1.10", "0x1F", "2026-08-31", "Where is the lift?", "heads: [{id: *a}]", "{file: /etc/hostname}", "heads:\n  - id: 1\n") {
 		for style := range byte(5) {
@@ -58,11 +55,8 @@ func FuzzPlanPrintsWhatWasWritten(f *testing.F) {
 			return // a plain text may be anything
 		}
 		require.Equal(t, exitDone, code, "%s%s", file, stderr)
-		var result struct{ Changes []struct{ Field, To string } }
-		line, _, _ := strings.Cut(stdout, "\n")
-		require.NoError(t, json.Unmarshal([]byte(line), &result), stdout)
 		shown := map[string]string{}
-		for _, change := range result.Changes {
+		for _, change := range parse[struct{ Changes []struct{ Field, To string } }](t, lines(stdout)[0]).Changes {
 			shown[change.Field] = change.To
 		}
 		require.Equal(t, clipped(`{"n":`+number+`}`), shown["pluginOperationalModeConfig"], file)
@@ -70,11 +64,9 @@ func FuzzPlanPrintsWhatWasWritten(f *testing.F) {
 	})
 }
 
-// plainWords are what a plain text is tried with: no indicator begins it, and no
-// comment ends it.
+// plainWords are begun by no indicator and ended by no comment.
 var plainWords = regexp.MustCompile(`^[A-Za-z0-9][^#]*$`)
 
-// inStyle writes a text as a value of YAML.
 func inStyle(text string, style byte) (written string, ok bool) {
 	printable := utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r == '\ufeff' || r >= 0xfffe
@@ -94,27 +86,15 @@ func inStyle(text string, style byte) (written string, ok bool) {
 	}
 }
 
-// planInProcess runs headsctl plan on the text of a file.
 func planInProcess(t *testing.T, dir, text string) (code int, stdout, stderr string) {
 	t.Helper()
 	file := filepath.Join(dir, "heads.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	var outputs [2]*os.File
-	for i, name := range []string{"stdout", "stderr"} {
-		var err error
-		outputs[i], err = os.Create(filepath.Join(dir, name))
-		require.NoError(t, err)
-	}
-	a := newApp(os.Stdin, outputs[0], outputs[1], []string{"plan", "-f", file, "--json", "--journal", "none"})
-	code = a.run(t.Context())
-	var texts [2]string
-	for i, output := range outputs {
-		require.NoError(t, output.Close())
-		content, err := os.ReadFile(output.Name())
-		require.NoError(t, err)
-		texts[i] = string(bytes.TrimSpace(content))
-	}
-	return code, texts[0], texts[1]
+	out, log := need(os.Create(filepath.Join(dir, "stdout")))(t), need(os.Create(filepath.Join(dir, "stderr")))(t)
+	code = newApp(os.Stdin, out, log, []string{"plan", "-f", file, "--json", "--journal", "none"}).run(t.Context())
+	require.NoError(t, out.Close())
+	require.NoError(t, log.Close())
+	return code, contents(t, out.Name()), contents(t, log.Name())
 }
 
 // clipped is how a change shows a text.

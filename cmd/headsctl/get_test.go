@@ -21,9 +21,7 @@ func TestGetShowsAHeadWithOneRequest(t *testing.T) {
 	assert.NotContains(t, r.stdout, "api_key")
 	assert.Regexp(t, `ACCESS URL +https://chat\.example\.test/MyOrg-\d+/li-\d+ \(key hidden\)\n`, r.stdout)
 	assert.Regexp(t, `ACCESS URL +https://chat\.example\.test/MyOrg-\d+/li-\d+\?api_key=[0-9a-f]{32}\n`, c.ok("get", c.ids[0], "--show-secrets"))
-	c.write("one.yaml", toolFile)
-	c.write("two.yaml", strings.ReplaceAll(toolFile, "order_status", "weather"))
-	c.write("about.txt", "Tells where an order is.")
+	c.write("one.yaml", toolFile, "two.yaml", strings.ReplaceAll(toolFile, "order_status", "weather"), "about.txt", "Tells where an order is.")
 	c.ok("tools", "put", c.ids[0], "-f", "one.yaml")
 	c.ok("tools", "put", c.ids[0], "-f", "two.yaml")
 	assert.Contains(t, c.ok("get", c.ids[0]), "TOOLS           order_status, weather\n")
@@ -33,7 +31,7 @@ func TestGetShowsAHeadWithOneRequest(t *testing.T) {
 
 func TestGetPrintsTheHeadByTheServicesNames(t *testing.T) {
 	c := demo(t)
-	asJSON := parse[object](t, c.ok("get", c.ids[0], "-o", "json"))
+	asJSON := c.head(c.ids[0])
 	assert.Equal(t, "azure", asJSON["ttsProvider"])
 	assert.YAMLEq(t, c.ok("get", c.ids[0], "-o", "json"), c.ok("get", c.ids[0], "-o", "yaml"))
 	assert.Regexp(t, `^https://chat\.example\.test/MyOrg-\d+/li-\d+\?api_key=\[redacted\]$`, asJSON["publicUrl"])

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,15 +49,12 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// terminal is somebody who calls the program: the environment and the folder.
+// terminal is somebody who calls the program.
 type terminal struct {
-	t     testing.TB
-	env   []string
-	dir   string
-	state string // XDG_STATE_HOME
-	ids   []string
-	token string
-	url   string
+	t               testing.TB
+	env, ids        []string
+	dir, url, token string
+	state           string // XDG_STATE_HOME
 }
 
 // parallel holds the tests that run beside the others.
@@ -86,9 +84,7 @@ func (c *terminal) at(url, token string) *terminal {
 // behind returns a terminal whose requests reach its service through a proxy.
 func (c *terminal) behind(proxy func(w http.ResponseWriter, r *http.Request, service http.Handler)) *terminal {
 	c.t.Helper()
-	target, err := url.Parse(c.url)
-	require.NoError(c.t, err)
-	service := httputil.NewSingleHostReverseProxy(target)
+	service := httputil.NewSingleHostReverseProxy(need(url.Parse(c.url))(c.t))
 	return c.at(serving(c.t, func(w http.ResponseWriter, r *http.Request) { proxy(w, r, service) }).URL, c.token)
 }
 
@@ -105,7 +101,6 @@ func (c *terminal) with(env ...string) *terminal {
 	return &d
 }
 
-// result is what a run left behind.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -117,10 +112,8 @@ func (c *terminal) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run calls the program without a terminal.
 func (c *terminal) run(args ...string) result { return c.runWith("", args...) }
 
-// runWith is run with a text on stdin.
 func (c *terminal) runWith(stdin string, args ...string) result {
 	c.t.Helper()
 	cmd := c.command(c.t.Context(), args...)
@@ -147,7 +140,6 @@ func (c *terminal) ok(args ...string) string {
 	return r.stdout
 }
 
-// ends asserts an exit code.
 func (c *terminal) ends(code int, args ...string) result {
 	c.t.Helper()
 	r := c.run(args...)
@@ -164,19 +156,34 @@ func (c *terminal) fails(code int, text string, args ...string) result {
 	return r
 }
 
-func (c *terminal) write(name, text string) string {
+// write writes files, each a name and its text, and returns the path of the last one.
+func (c *terminal) write(files ...string) (path string) {
 	c.t.Helper()
-	path := filepath.Join(c.dir, name)
-	require.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(c.t, os.WriteFile(path, []byte(text), 0o600))
+	for i := 0; i < len(files); i += 2 {
+		path = filepath.Join(c.dir, files[i])
+		require.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(c.t, os.WriteFile(path, []byte(files[i+1]), 0o600))
+	}
 	return path
 }
 
 func (c *terminal) read(name string) string {
 	c.t.Helper()
-	text, err := os.ReadFile(filepath.Join(c.dir, name))
-	require.NoError(c.t, err)
-	return string(text)
+	return contents(c.t, filepath.Join(c.dir, name))
+}
+
+func contents(t testing.TB, path string) string {
+	t.Helper()
+	return string(need(os.ReadFile(path))(t))
+}
+
+// need returns what a function has returned, if it was no error.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return v
+	}
 }
 
 // serve starts a program that prints its settings as the first line of stdout, which it
@@ -186,15 +193,14 @@ func serve(t testing.TB, program string, args ...string) (settings string) {
 	cmd := exec.Command(program, args...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	stdout := need(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	ended := sync.OnceValue(cmd.Wait)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = ended()
 	})
-	settings, err = bufio.NewReader(stdout).ReadString('\n')
+	settings, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		_ = ended()
 		require.NoError(t, err, log.String())
@@ -205,20 +211,17 @@ func serve(t testing.TB, program string, args ...string) (settings string) {
 // demo starts headsctl demo, whose files are in the terminal's folder.
 func demo(t testing.TB) *terminal { return demoIn(t, ".") }
 
-// demoIn has the files in a folder below that of the terminal.
 func demoIn(t testing.TB, folder string) *terminal {
 	t.Helper()
 	c := newTerminal(t)
 	return c.served(headsctl, "demo", "--dir", filepath.Join(c.dir, folder), "-o", "json")
 }
 
-// emulator starts heads-emulator with a seed.
 func emulator(t testing.TB, seed any, args ...string) *terminal {
 	t.Helper()
 	c := newTerminal(t)
-	text, err := json.Marshal(seed)
-	require.NoError(t, err)
-	return c.served(emulatorProgram, append([]string{"-addr", "127.0.0.1:0", "-json", "-seed-file", c.write("seed.json", string(text))}, args...)...)
+	file := c.write("seed.json", string(need(json.Marshal(seed))(t)))
+	return c.served(emulatorProgram, append([]string{"-addr", "127.0.0.1:0", "-json", "-seed-file", file}, args...)...)
 }
 
 // served starts a program that is a service, and returns a terminal with its settings.
@@ -230,7 +233,7 @@ func (c *terminal) served(program string, args ...string) *terminal {
 		Token    string
 		Heads    []string
 	}](c.t, serve(c.t, program, args...))
-	c = c.at(s.Demo+s.Emulator, s.Token) // one of them
+	c = c.at(s.Demo+s.Emulator, s.Token) // one of the URLs
 	c.ids = s.Heads
 	return c
 }
@@ -246,15 +249,13 @@ func legacyHeads(n int) object {
 	return object{"heads": all}
 }
 
-// screen is a program on a terminal.
 type screen struct {
-	t    testing.TB
-	cmd  *exec.Cmd
-	tty  *os.File
-	mu   sync.Mutex
-	text []byte
-	news chan struct{}
-	done chan struct{}
+	t          testing.TB
+	cmd        *exec.Cmd
+	tty        *os.File
+	mu         sync.Mutex
+	text       []byte
+	news, done chan struct{}
 }
 
 // show runs the program with stdin, stdout and stderr on a terminal.
@@ -267,9 +268,7 @@ func (c *terminal) showCommand(columns uint16, cmd *exec.Cmd) *screen {
 	c.t.Helper()
 	cmd.Env, cmd.Dir = c.env, c.dir
 	s := &screen{t: c.t, cmd: cmd, news: make(chan struct{}, 1), done: make(chan struct{})}
-	var err error
-	s.tty, err = pty.StartWithSize(s.cmd, &pty.Winsize{Cols: columns, Rows: 40})
-	require.NoError(c.t, err)
+	s.tty = need(pty.StartWithSize(cmd, &pty.Winsize{Cols: columns, Rows: 40}))(c.t)
 	c.t.Cleanup(func() { _ = s.tty.Close() })
 	go s.watch()
 	return s
@@ -319,8 +318,7 @@ func (s *screen) wait(text string) *screen {
 
 func (s *screen) press(keys string) *screen {
 	s.t.Helper()
-	_, err := s.tty.WriteString(keys)
-	require.NoError(s.t, err)
+	need(s.tty.WriteString(keys))(s.t)
 	return s
 }
 
@@ -359,11 +357,78 @@ func nobodyReads(t *testing.T) *os.File {
 	return writer
 }
 
-// openFull opens a device on which nothing has room.
-func openFull(t *testing.T) *os.File {
+// world is a staging and a production with the same heads, and somebody at a terminal
+// with the tokens of both.
+type world struct {
+	*terminal
+
+	staging, production *terminal
+	requests            atomic.Int64 // of both
+}
+
+func newWorld(t *testing.T, n int) *world {
 	t.Helper()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = full.Close() })
-	return full
+	w := &world{terminal: newTerminal(t)}
+	seed := func(digit string) object {
+		s := legacyHeads(n)
+		for _, h := range s["heads"].([]object) {
+			h["id"] = digit + h["id"].(string)[1:]
+		}
+		return s
+	}
+	counted := func(rw http.ResponseWriter, r *http.Request, service http.Handler) {
+		w.requests.Add(1)
+		service.ServeHTTP(rw, r)
+	}
+	w.staging, w.production = emulator(t, seed("a")).behind(counted), emulator(t, seed("b")).behind(counted)
+	w.env = append(w.env, "HEADS_STAGING_TOKEN="+w.staging.token, "HEADS_PROD_TOKEN="+w.production.token, "PROD_URL="+w.production.url,
+		"HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=of-nobody-here") // no environment names them
+	return w
+}
+
+// environments is the part of a file that describes both.
+func (w *world) environments() string {
+	return `environments:
+  staging: {base_url: "` + w.staging.url + `", token: {env: HEADS_STAGING_TOKEN}, chat_url: "https://chat.example.test", stream_url: "https://stream.staging.example.com", values: {app: "https://staging.example.com", greeting: Hi}}
+  production:
+    base_url: {env: PROD_URL}
+    token: {env: HEADS_PROD_TOKEN}
+    chat_url: https://chat.example.test
+    stream_url: https://stream.example.com
+    values: {app: "https://app.example.com", greeting: Welcome}
+    protect: true
+`
+}
+
+// file writes a heads.yaml for both.
+func (w *world) file() string {
+	text := w.environments() + "defaults:\n  set: {greetings: \"${greeting} from ${env}, it costs $${5}\"}\nheads:\n"
+	for i := range w.staging.ids {
+		text += fmt.Sprintf(`  - id: {staging: %s, production: %s}
+    label: Head %d
+    set: {promptConfig: {system_prompt: {file: "prompts/${env}.txt"}}}
+    webhooks: [{url: "${app}/heads/events", events: [start_conversation]}]
+`, w.staging.ids[i], w.production.ids[i], i+1)
+	}
+	w.write("prompts/staging.txt", "You are a test of ${app}.\n", "prompts/production.txt", "You are real.\n", "heads.yaml", text)
+	return text
+}
+
+// silent requires that nothing is sent meanwhile.
+func (w *world) silent(f func()) {
+	w.t.Helper()
+	before := w.requests.Load()
+	f()
+	assert.Equal(w.t, before, w.requests.Load(), "nothing is sent")
+}
+
+func (c *terminal) head(id string) object {
+	c.t.Helper()
+	return parse[object](c.t, c.ok("get", id, "-o", "json"))
+}
+
+// hooks returns the webhooks of a head, with their keys.
+func (c *terminal) hooks(id string) []object {
+	c.t.Helper()
+	return parse[[]object](c.t, c.ok("webhooks", "list", id, "-o", "json", "--show-secrets"))
 }

@@ -31,18 +31,15 @@ func TestCtrlCEndsAReadOfAnything(t *testing.T) {
 	} {
 		cmd := c.command(t.Context(), args...)
 		require.NoError(t, cmd.Start())
-		writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the reader
-		require.NoError(t, err)
+		writer := need(os.OpenFile(pipe, os.O_WRONLY, 0))(t) // waits for the reader
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))
 		assert.Equal(t, exitInterrupted, exitCode(t, cmd.Wait()), "%v", args)
 		require.NoError(t, writer.Close())
 	}
 	cmd := c.command(t.Context(), "plan", "-f", "-")
-	stdin, err := cmd.StdinPipe()
-	require.NoError(t, err)
+	stdin := need(cmd.StdinPipe())(t)
 	require.NoError(t, cmd.Start())
-	_, err = stdin.Write(make([]byte, 1<<18)) // more than a pipe holds, so that some of it was read
-	require.NoError(t, err)
+	need(stdin.Write(make([]byte, 1<<18)))(t) // more than a pipe holds, so that some of it was read
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	assert.Equal(t, exitInterrupted, exitCode(t, cmd.Wait()))
 }

@@ -28,13 +28,12 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// listening is a listen that runs as a process.
 type listening struct {
-	first  string // line
 	t      testing.TB
 	cmd    *exec.Cmd
 	url    string
-	stderr *bytes.Buffer
+	first  string // line
+	stderr bytes.Buffer
 	lines  chan string // of stdout, behind the first one; closed with it
 	rest   []string    // the lines that end has read
 }
@@ -44,15 +43,13 @@ var announced = regexp.MustCompile(`^(?:listening on |\{"type":"listening","url"
 // listen starts headsctl listen on a free port.
 func (c *terminal) listen(args ...string) *listening {
 	c.t.Helper()
-	l := &listening{t: c.t, stderr: new(bytes.Buffer), lines: make(chan string, 10_000)}
+	l := &listening{t: c.t, lines: make(chan string, 10_000)}
 	l.cmd = c.command(c.t.Context(), append([]string{"listen", "--addr", "127.0.0.1:0"}, args...)...)
-	l.cmd.Stderr = l.stderr
-	stdout, err := l.cmd.StdoutPipe()
-	require.NoError(c.t, err)
+	l.cmd.Stderr = &l.stderr
+	out := bufio.NewScanner(need(l.cmd.StdoutPipe())(c.t))
+	out.Buffer(nil, 4<<20)
 	require.NoError(c.t, l.cmd.Start())
 	c.t.Cleanup(func() { _ = l.cmd.Process.Kill() })
-	out := bufio.NewScanner(stdout)
-	out.Buffer(nil, 4<<20)
 	require.True(c.t, out.Scan(), "it listens")
 	l.first = out.Text()
 	require.Regexp(c.t, announced, l.first)
@@ -97,44 +94,39 @@ func (l *listening) end(signal os.Signal) int {
 // post sends a body as the service does, and asserts the status of the answer.
 func (l *listening) post(status int, path, body string, header ...string) (answer string) {
 	l.t.Helper()
-	r, err := http.NewRequest(http.MethodPost, l.url+path, strings.NewReader(body))
-	require.NoError(l.t, err)
+	r := need(http.NewRequest(http.MethodPost, l.url+path, strings.NewReader(body)))(l.t)
 	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}
-	response, err := http.DefaultClient.Do(r)
-	require.NoError(l.t, err)
-	return l.answered(status, response, "%s %.40s %v", path, body, header)
+	return l.answered(status, need(http.DefaultClient.Do(r))(l.t), "%s %.40s %v", path, body, header)
 }
 
 // answered asserts the status of an answer, and returns its body.
 func (l *listening) answered(status int, response *http.Response, about ...any) string {
 	l.t.Helper()
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(l.t, err)
 	assert.Equal(l.t, status, response.StatusCode, about...)
-	return string(text)
+	return string(need(io.ReadAll(response.Body))(l.t))
 }
 
-// send writes the bytes of a request.
 func (l *listening) send(request string) *http.Response {
 	l.t.Helper()
-	connection, err := net.Dial("tcp", strings.TrimPrefix(l.url, "http://"))
-	require.NoError(l.t, err)
+	connection := need(net.Dial("tcp", strings.TrimPrefix(l.url, "http://")))(l.t)
 	l.t.Cleanup(func() { _ = connection.Close() })
-	_, err = io.WriteString(connection, request)
-	require.NoError(l.t, err)
-	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
-	require.NoError(l.t, err)
-	return response
+	need(io.WriteString(connection, request))(l.t)
+	return need(http.ReadResponse(bufio.NewReader(connection), nil))(l.t)
 }
 
 // eventOf is the body of an event, in the form of the contract.
 func eventOf(eventType, head, session string) string {
 	return fmt.Sprintf(`{"timestamp": "2026-08-31 06:56:30","head_id":%q,"session_id":%q,"public_head_id":"li-28379","public_org_id":"MyOrg-1234","event_type":%q}`,
 		head, session, eventType)
+}
+
+// signed are the headers of an event.
+func signed(body, key string) []string {
+	return []string{heads.SignatureHeader, heads.Sign([]byte(body), key)}
 }
 
 func callOf(arguments, head, session string) string {
@@ -240,21 +232,20 @@ func TestListenPassesToolCallsThrough(t *testing.T) {
 }
 
 func TestListenStopsAWrongSignature(t *testing.T) {
-	b := newBackEnd(t, accept)
-	c := newTerminal(t)
+	b, c := newBackEnd(t, accept), newTerminal(t)
 	c.write("keys", "old key\n\n  new key \n")
 	l := c.listen("--forward", b.URL, "--record", "r.jsonl", "--key-file", "keys")
 	body := eventOf("start_conversation", "h1", "s1")
-	signature := heads.Sign([]byte(body), "new key")
-	l.post(401, "/events", body+"\n", heads.SignatureHeader, signature)
+	signature := signed(body, "new key")
+	l.post(401, "/events", body+"\n", signature...)
 	assert.Regexp(t, `signature wrong → 401 in \d+ms \(The signature would match with key 2 of 2: remove the line end after the body\.\)$`, l.line("event"))
 	l.post(401, "/events", body)
 	assert.Contains(t, l.line("event"), "it is empty")
-	l.post(401, "/events", body, heads.SignatureHeader, signature, heads.SignatureHeader, signature) // it can't be told which counts
+	l.post(401, "/events", body, append(signature, signature...)...) // it can't be told which counts
 	assert.Empty(t, b.requests())
 	assert.Empty(t, c.recorded("r.jsonl", "event"))
 	for _, key := range []string{"old key", "new key"} {
-		l.post(204, "/events", body, heads.SignatureHeader, heads.Sign([]byte(body), key))
+		l.post(204, "/events", body, signed(body, key)...)
 		assert.NotContains(t, l.line("signature right"), key)
 	}
 }
@@ -263,30 +254,26 @@ func TestListenAsksTheServiceForKeys(t *testing.T) {
 	seed := legacyHeads(1)
 	seed["registrations"] = []object{{"headId": seed["heads"].([]object)[0]["id"], "webhookUrl": "https://a.example.com/events", "endConversation": true}}
 	c := emulator(t, seed)
-	hooks := parse[[]object](t, c.ok("webhooks", "list", c.ids[0], "-o", "json", "--show-secrets"))
+	hooks := c.hooks(c.ids[0])
 	l := c.listen("--service-keys")
 	body := eventOf("end_conversation", c.ids[0], "s1")
-	wrong := heads.Sign([]byte(body), "another")
-	l.post(200, "/", body, heads.SignatureHeader, heads.Sign([]byte(body), hooks[0]["sharedKey"].(string)))
+	l.post(200, "/", body, signed(body, hooks[0]["sharedKey"].(string))...)
 	assert.Contains(t, l.line("event"), "signature right")
-	l.post(401, "/", body, heads.SignatureHeader, wrong)
-
+	l.post(401, "/", body, signed(body, "another")...)
 	l = c.at("http://127.0.0.1:1", "x").with("HEADS_SHARED_KEY=mine").listen("--service-keys")
-	l.post(503, "/", body, heads.SignatureHeader, wrong) // so that the service sends it again
+	l.post(503, "/", body, signed(body, "another")...) // so that the service sends it again
 	assert.Contains(t, l.line("event"), "the keys can't be read")
-	l.post(200, "/", body, heads.SignatureHeader, heads.Sign([]byte(body), "mine"))
+	l.post(200, "/", body, signed(body, "mine")...)
 }
 
 // The service tries again after an error, so listen does not. Without a key it verifies
 // nothing.
 func TestListenForwardsADeliveryOnce(t *testing.T) {
 	b := newBackEnd(t, func(w http.ResponseWriter, r seenRequest) {
-		switch {
-		case strings.HasSuffix(r.path, "/hangs-up"):
-			if connection, _, err := w.(http.Hijacker).Hijack(); err == nil {
-				_ = connection.Close()
-			}
-		case strings.HasSuffix(r.path, "/redirects"):
+		switch r.path {
+		case "/hangs-up":
+			panic(http.ErrAbortHandler)
+		case "/redirects":
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		default:
@@ -326,8 +313,7 @@ func TestListenGivesABackEndTheTimeThatTheServiceHas(t *testing.T) {
 }
 
 func TestListenRefusesWhatItDoesNotKnow(t *testing.T) {
-	b := newBackEnd(t, accept)
-	c := newTerminal(t)
+	b, c := newBackEnd(t, accept), newTerminal(t)
 	l := c.listen("--forward", b.URL, "--record", "r.jsonl", "--json")
 	for body, want := range map[string]int{
 		"": 404, "null": 404, "[]": 404, `{"event_type":"x"}`: 404, `{"head_id":"x"}`: 404, `{"event_type":"","head_id":"x"}`: 404,
@@ -339,18 +325,14 @@ func TestListenRefusesWhatItDoesNotKnow(t *testing.T) {
 	}
 	assert.Len(t, b.requests(), 1)
 	assert.Len(t, c.recorded("r.jsonl", "event"), 1)
-
 	text := newTerminal(t).listen()
 	for _, l := range []*listening{l, text} {
-		response, err := http.Get(l.url + "/y?k=canary")
-		require.NoError(t, err)
-		l.answered(404, response)
+		l.answered(404, need(http.Get(l.url+"/y?k=canary"))(t))
 	}
 	assert.Subset(t, parse[object](t, l.line("/y")), object{"type": "other", "path": "/y?k=[redacted]", "status": 404.0})
 	assert.Regexp(t, `^\d\d:\d\d:\d\d other GET /y\?k=\[redacted\] → 404$`, text.line("other"))
 }
 
-// An event that --ack has answered is not lost while the back end is down.
 func TestAckKeepsEventsUntilTheBackEndIsThere(t *testing.T) {
 	var up atomic.Bool
 	refused := make(chan string, 1000)
@@ -385,9 +367,7 @@ func TestAckKeepsEventsUntilTheBackEndIsThere(t *testing.T) {
 	got := map[string][]string{}
 	for _, r := range b.requests() {
 		head := parse[object](t, r.body)["head_id"].(string)
-		if n := len(got[head]); n == 0 || got[head][n-1] != r.body {
-			got[head] = append(got[head], r.body)
-		}
+		got[head] = slices.Compact(append(got[head], r.body)) // without what was sent again
 	}
 	assert.Equal(t, sent, got, "each in the order of its head")
 	for _, outcome := range c.recorded("r.jsonl", "outcome") {
@@ -434,25 +414,22 @@ func TestAKilledListenHasRecordedWhatItAnswered(t *testing.T) {
 					}
 				})
 			}
-			var sessions []string
+			sessions := map[any]bool{}
 			for len(sessions) < 200 {
-				sessions = append(sessions, <-answered)
+				sessions[<-answered] = true
 			}
 			l.end(os.Kill)
 			senders.Wait()
 			close(answered)
 			for session := range answered {
-				sessions = append(sessions, session)
+				sessions[session] = true
 			}
-			recorded := map[any]bool{}
 			for line := range strings.Lines(c.read("r.jsonl")) {
 				if strings.HasSuffix(line, "\n") {
-					recorded[parse[object](t, line)["session_id"]] = true
+					delete(sessions, parse[object](t, line)["session_id"])
 				}
 			}
-			for _, session := range sessions {
-				assert.True(t, recorded[session], session)
-			}
+			assert.Empty(t, sessions, "answered and not recorded")
 		})
 	}
 }
@@ -472,12 +449,10 @@ func TestListenAppendsToARecordingAndToNothingElse(t *testing.T) {
 	assert.Len(t, c.recorded("r.jsonl", "event"), 1, "what was cut is gone")
 	assert.Len(t, c.recorded("r.jsonl", "recording"), 1)
 
-	for name, text := range map[string]string{
-		"notes.txt": "buy milk\n", "other.jsonl": `{"type":"event"}` + "\n", "next.jsonl": `{"type":"recording","version":2}` + "\n", "cut.jsonl": `{"type":"recor`,
-	} {
-		c.write(name, text)
-		c.fails(2, "it was not changed", "listen", "--addr", "127.0.0.1:0", "--record", name)
-		assert.Equal(t, text, c.read(name), name)
+	for _, text := range []string{"buy milk\n", `{"type":"event"}` + "\n", `{"type":"recording","version":2}` + "\n", `{"type":"recor`} {
+		c.write("other", text)
+		c.fails(2, "it was not changed", "listen", "--addr", "127.0.0.1:0", "--record", "other")
+		assert.Equal(t, text, c.read("other"))
 	}
 	c.fails(2, "is not a recording", "listen", "--addr", "127.0.0.1:0", "--record", ".")
 	c.fails(2, "no such file or directory", "listen", "--addr", "127.0.0.1:0", "--record", "no/r.jsonl")
@@ -489,8 +464,8 @@ func TestListenShowsAndRecordsNoSecret(t *testing.T) {
 	for mode, status := range map[string]int{"--debug": 204, "--json": 204, "--ack": 200} {
 		l := c.listen("--forward", b.URL+"/canary-Path-token-1", "--record", "r.jsonl", mode)
 		body := eventOf("end_conversation", "h1", "s1")
-		l.post(status, "/canary-path-token-0/e?token=canary-query&canary-flag", body, heads.SignatureHeader, heads.Sign([]byte(body), "canary-shared-key"),
-			"Authorization", "Bearer canary", "Cookie", "a=canary", "X-Api-Key", "canary")
+		l.post(status, "/canary-path-token-0/e?token=canary-query&canary-flag", body,
+			append(signed(body, "canary-shared-key"), "Authorization", "Bearer canary", "Cookie", "a=canary", "X-Api-Key", "canary")...)
 		l.post(401, "/canary-path-token-0/e?token=canary-query", body, heads.SignatureHeader, "x")
 		l.post(404, "/CANARYpathtokens/e?token=canary-query", "x")
 		l.post(204, "/canary%2Dpath%2Dtoken%2D%30", callOf("\"a\":1", "h1", "s1"))
@@ -509,47 +484,35 @@ func TestListenServesHTTPS(t *testing.T) {
 	c := newTerminal(t)
 	other := httptest.NewTLSServer(nil) // has a certificate, its key and a client
 	defer other.Close()
-	key, err := x509.MarshalPKCS8PrivateKey(other.TLS.Certificates[0].PrivateKey)
-	require.NoError(t, err)
+	key := need(x509.MarshalPKCS8PrivateKey(other.TLS.Certificates[0].PrivateKey))(t)
 	c.write("cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})))
 	c.write("key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 	l := c.listen("--tls-cert", "cert.pem", "--tls-key", "key.pem")
 	require.True(t, strings.HasPrefix(l.url, "https://127.0.0.1:"), l.url)
-	response, err := other.Client().Post(l.url, "application/json", strings.NewReader(eventOf("end_conversation", "h1", "s1")))
-	require.NoError(t, err)
-	l.answered(200, response)
+	l.answered(200, need(other.Client().Post(l.url, "application/json", strings.NewReader(eventOf("end_conversation", "h1", "s1"))))(t))
 	c.fails(2, "--tls-cert and --tls-key can't be used", "listen", "--tls-cert", "key.pem", "--tls-key", "key.pem")
 }
 
 func TestListenRefusesWrongUsage(t *testing.T) {
 	c := newTerminal(t)
-	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = busy.Close() }()
+	busy := serving(t, nil)
 	for text, args := range map[string][]string{
-		"wants --record and --forward": {"--ack", "--record", "r.jsonl"},
-		"--retry \"1s,x\"":             {"--retry", "1s,x"},
-		"--retry \"0s\"":               {"--retry", "0s"},
-		"go together":                  {"--tls-cert", "c.pem"},
-		"is not an http or https URL":  {"--forward", "127.0.0.1:8080"},
-		"has a query":                  {"--forward", "http://127.0.0.1/?k=canary"},
-		"holds a user name":            {"--forward", "http://u:canary@127.0.0.1/"},
-		"nowhere can't be read":        {"--key-file", "nowhere"},
-		"HEADS_BASE_URL is not set":    {"--service-keys"},
-		"--expose-to-network":          {"--addr", "0.0.0.0:0"},
-		"no address":                   {"--addr", "x:y"},
+		"wants --record and --forward": {"--ack", "--record", "r.jsonl"}, "--retry \"1s,x\"": {"--retry", "1s,x"}, "--retry \"0s\"": {"--retry", "0s"},
+		"go together": {"--tls-cert", "c.pem"}, "is not an http or https URL": {"--forward", "127.0.0.1:8080"},
+		"has a query": {"--forward", "http://127.0.0.1/?k=canary"}, "holds a user name": {"--forward", "http://u:canary@127.0.0.1/"},
+		"nowhere can't be read": {"--key-file", "nowhere"}, "HEADS_BASE_URL is not set": {"--service-keys"}, "--expose-to-network": {"--addr", "0.0.0.0:0"},
+		"no address": {"--addr", "x:y"},
 	} {
 		r := c.with("HEADS_TOKEN=x").fails(2, text, append([]string{"listen"}, args...)...)
 		assert.Empty(t, r.stdout)
 		assert.NotContains(t, r.stderr, "canary")
 	}
-	c.fails(1, "address already in use", "listen", "--addr", busy.Addr().String(), "--record", "r.jsonl")
+	c.fails(1, "address already in use", "listen", "--addr", busy.Listener.Addr().String(), "--record", "r.jsonl")
 	assert.NoFileExists(t, filepath.Join(c.dir, "r.jsonl"))
 }
 
 func TestListenRefusesBrowsersAndPathsWithoutASlash(t *testing.T) {
-	b := newBackEnd(t, replying)
-	c := newTerminal(t)
+	b, c := newBackEnd(t, replying), newTerminal(t)
 	l := c.listen("--forward", b.URL, "--record", "r.jsonl")
 	event := eventOf("start_conversation", "h", "s")
 	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Origin", ""}, {"Sec-Fetch-Site", "same-origin"}} {
@@ -565,12 +528,10 @@ func TestListenRefusesBrowsersAndPathsWithoutASlash(t *testing.T) {
 
 func TestAStuckTerminalHoldsBackNoAnswer(t *testing.T) {
 	cmd := newTerminal(t).command(t.Context(), "listen", "--addr", "127.0.0.1:0")
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	out := need(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	first, err := bufio.NewReaderSize(out, 16).ReadString('\n') // and no more
-	require.NoError(t, err)
+	first := need(bufio.NewReaderSize(out, 16).ReadString('\n'))(t) // and no more
 	l := &listening{t: t, url: strings.TrimSpace(strings.TrimPrefix(first, "listening on "))}
 	for range maxUnprinted + 1000 {
 		l.post(http.StatusOK, "/e", eventOf("start_conversation", strings.Repeat("h", 200), "s"))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -10,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,39 +19,42 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mcpClient is an MCP client of headsctl mcp, a process.
 type mcpClient struct {
 	t       testing.TB
 	session *mcp.ClientSession
 	cmd     *exec.Cmd
-	stderr  *bytes.Buffer // once the process has ended
+	stdin   io.Closer
+	stderr  bytes.Buffer // once the process has ended
 }
 
 func (c *terminal) mcp(args ...string) *mcpClient {
 	c.t.Helper()
-	cmd := c.command(c.t.Context(), append([]string{"mcp"}, args...)...)
-	m := &mcpClient{t: c.t, cmd: cmd, stderr: &bytes.Buffer{}}
-	cmd.Stderr = m.stderr
+	m := &mcpClient{t: c.t, cmd: c.command(c.t.Context(), append([]string{"mcp"}, args...)...)}
+	stdin, stdout := need(m.cmd.StdinPipe())(c.t), need(m.cmd.StdoutPipe())(c.t)
+	m.stdin, m.cmd.Stderr = stdin, &m.stderr
+	require.NoError(c.t, m.cmd.Start())
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	var err error
-	m.session, err = client.Connect(c.t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
-	require.NoError(c.t, err)
-	c.t.Cleanup(func() { _ = m.session.Close() })
+	m.session = need(client.Connect(c.t.Context(), &mcp.IOTransport{Reader: stdout, Writer: stdin}, nil))(c.t)
 	return m
+}
+
+// end ends the input, and returns the exit code.
+func (m *mcpClient) end() int {
+	m.t.Helper()
+	require.NoError(m.t, m.stdin.Close())
+	_ = m.session.Wait()
+	return exitCode(m.t, m.cmd.Wait())
 }
 
 // call returns the text of a reply, whose structured content is the same unless
 // it is an error text.
 func (m *mcpClient) call(tool string, arguments any) (text string, isError bool) {
 	m.t.Helper()
-	r, err := m.session.CallTool(m.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
-	require.NoError(m.t, err)
+	r := need(m.session.CallTool(m.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments}))(m.t)
 	require.Len(m.t, r.Content, 1)
 	text = r.Content[0].(*mcp.TextContent).Text
 	if r.StructuredContent != nil || !r.IsError {
-		doc, err := json.Marshal(r.StructuredContent)
-		require.NoError(m.t, err)
-		assert.JSONEq(m.t, string(doc), text)
+		assert.JSONEq(m.t, string(need(json.Marshal(r.StructuredContent))(m.t)), text)
 	}
 	return text, r.IsError
 }
@@ -72,10 +75,8 @@ func (m *mcpClient) fails(tool string, arguments any) string {
 
 func (m *mcpClient) tools() map[string]*mcp.Tool {
 	m.t.Helper()
-	list, err := m.session.ListTools(m.t.Context(), nil)
-	require.NoError(m.t, err)
 	tools := map[string]*mcp.Tool{}
-	for _, tool := range list.Tools {
+	for _, tool := range need(m.session.ListTools(m.t.Context(), nil))(m.t).Tools {
 		tools[tool.Name] = tool
 	}
 	return tools
@@ -106,7 +107,7 @@ func TestMCPRepliesAsTheTerminalDoes(t *testing.T) {
 	c := demo(t)
 	c.ok("webhooks", "ensure", c.ids[0], "--url", "https://a.example.com/events", "--event", "end_conversation")
 	m := c.mcp("--debug")
-	assert.Equal(t, parse[object](t, c.ok("get", c.ids[0], "-o", "json")), m.ok("heads_get", object{"id": c.ids[0]}))
+	assert.Equal(t, c.head(c.ids[0]), m.ok("heads_get", object{"id": c.ids[0]}))
 	for tool, args := range map[string][]string{"heads_examine": {"doctor"}, "tools_check": {"tools", "check"}, "webhooks_list": {"webhooks", "list"}} {
 		for _, id := range []string{c.ids[0], c.ids[12], c.ids[22]} {
 			list := parse[[]any](t, c.run(append(args, id, "-o", "json")...).stdout)
@@ -120,7 +121,7 @@ func TestMCPRepliesAsTheTerminalDoes(t *testing.T) {
 		assert.Equal(t, `the arguments can't be read: unknown field "ids"`, m.fails(tool, object{"id": c.ids[0], "ids": 1}))
 	}
 	assert.Contains(t, m.fails("heads_get", object{"id": someID}), "check the id and HEADS_BASE_URL", "the remedy")
-	assert.NoError(t, m.session.Close(), "exit code 0")
+	assert.Equal(t, 0, m.end())
 	assert.Contains(t, m.stderr.String(), "debug: GET /head/{id} 200 in ")
 }
 
@@ -194,18 +195,15 @@ func TestMCPConvertsWhatWasConfirmed(t *testing.T) {
 func TestMCPRefusesAConfirmationThatNoLongerHolds(t *testing.T) {
 	c := demo(t)
 	id := c.ids[0]
-	hook := func(token string) []string {
-		return []string{"webhooks", "ensure", id, "--url", "https://a.example.com/" + token + strings.Repeat("0", 16), "--event", "end_conversation"}
-	}
-	hooks := func() []object {
-		return parse[[]object](t, c.ok("webhooks", "list", id, "-o", "json", "--show-secrets"))
+	ensure := func(token string) {
+		c.ok("webhooks", "ensure", id, "--url", "https://a.example.com/"+token+strings.Repeat("0", 16), "--event", "end_conversation")
 	}
 	replaceHook := func() {
-		c.ok("webhooks", "delete", fmt.Sprint(hooks()[0]["id"]))
-		c.ok(hook("other")...)
+		c.ok("webhooks", "delete", fmt.Sprint(c.hooks(id)[0]["id"]))
+		ensure("other")
 	}
 	c.ok("set", id, "promptConfig.system_prompt="+longPrompt("Old."))
-	c.ok(hook("first")...)
+	ensure("first")
 	m, other := c.mcp("--allow-writes"), c.mcp("--allow-writes")
 	for name, row := range map[string]struct {
 		entry, then string // the entry may become another
@@ -222,11 +220,11 @@ func TestMCPRefusesAConfirmationThatNoLongerHolds(t *testing.T) {
 		dry := m.ok("heads_apply", spec)
 		assert.NotEqual(t, dry["confirm"], other.ok("heads_apply", spec)["confirm"], "another process has another key")
 		row.meanwhile()
-		before := c.ok("get", id, "--raw", "--show-secrets") + fmt.Sprint(hooks())
+		before := c.ok("get", id, "--raw", "--show-secrets") + fmt.Sprint(c.hooks(id))
 		spec = object{"spec": "heads: [{id: " + id + ", " + cmp.Or(row.then, row.entry) + "}]", "confirm": dry["confirm"]}
 		fresh := parse[object](t, m.fails("heads_apply", spec))
 		assert.Contains(t, fresh["error"], "nothing was done", name)
-		assert.Equal(t, before, c.ok("get", id, "--raw", "--show-secrets")+fmt.Sprint(hooks()), name)
+		assert.Equal(t, before, c.ok("get", id, "--raw", "--show-secrets")+fmt.Sprint(c.hooks(id)), name)
 		assert.NotEqual(t, dry["confirm"], fresh["confirm"], name)
 		assert.Equal(t, row.same, assert.ObjectsAreEqual(dry["changes"], fresh["changes"]), name)
 		if !row.same {
@@ -236,10 +234,9 @@ func TestMCPRefusesAConfirmationThatNoLongerHolds(t *testing.T) {
 		assert.EqualValues(t, 1, m.ok("heads_apply", spec)["counts"].(object)["changed"], name)
 		assert.Contains(t, c.ok("get", id, "--raw", "--show-secrets"), row.done, name)
 	}
-	assert.Empty(t, hooks())
+	assert.Empty(t, c.hooks(id))
 }
 
-// A head whose reading fails has no changes that anybody saw.
 func TestMCPChangesNoHeadThatTheDryRunCouldNotRead(t *testing.T) {
 	c := demo(t)
 	var reads atomic.Int64
@@ -274,75 +271,53 @@ func TestMCPInterruptedEndsItsCallsAndThen130(t *testing.T) {
 	require.NoError(t, m.cmd.Process.Signal(os.Interrupt))
 	<-called
 	_ = m.session.Wait()
-	assert.Equal(t, 130, exitCode(t, m.session.Close()))
+	assert.Equal(t, 130, exitCode(t, m.cmd.Wait()))
 }
 
 func TestMCPFinishesAHeadThatHasBegunAtEOF(t *testing.T) {
 	c := demo(t)
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
-	cmd := c.behind(func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+	m := c.behind(func(w http.ResponseWriter, r *http.Request, service http.Handler) {
 		if r.Method == http.MethodPut {
 			arrived <- struct{}{}
 			<-release
 		}
 		service.ServeHTTP(w, r)
-	}).command(t.Context(), "mcp", "--allow-writes")
+	}).mcp("--allow-writes")
 	spec := "heads: [{id: " + c.ids[0] + ", set: {name: Foyer}, streaming: true, delivery: true, " +
 		"webhooks: [{url: 'https://a.example.com/events', events: [end_conversation]}]}]"
-	stdin, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	out := bufio.NewReader(stdout)
-	_, err = io.WriteString(stdin, session(t, object{"name": "heads_apply", "arguments": object{"spec": spec}}))
-	require.NoError(t, err)
-	var dry struct {
-		Result struct{ StructuredContent struct{ Confirm string } }
-	}
-	for dry.Result.StructuredContent.Confirm == "" {
-		line, err := out.ReadBytes('\n')
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(line, &dry))
-	}
-	call := object{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": object{
-		"name": "heads_apply", "arguments": object{"spec": spec, "confirm": dry.Result.StructuredContent.Confirm},
-	}}
-	require.NoError(t, json.NewEncoder(stdin).Encode(call))
+	confirm := m.ok("heads_apply", object{"spec": spec})["confirm"]
+	replies := make(chan *mcp.CallToolResult)
+	go func() {
+		reply, err := m.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "heads_apply", Arguments: object{"spec": spec, "confirm": confirm}})
+		assert.NoError(t, err)
+		replies <- reply
+	}()
 	<-arrived
-	require.NoError(t, stdin.Close())
+	require.NoError(t, m.stdin.Close())
 	close(release)
-	rest, err := io.ReadAll(out)
-	require.NoError(t, err)
-	assert.Equal(t, 0, exitCode(t, cmd.Wait()))
+	assert.EqualValues(t, 1, (<-replies).StructuredContent.(object)["counts"].(object)["changed"])
+	_ = m.session.Wait()
+	assert.Equal(t, 0, exitCode(t, m.cmd.Wait()))
 	c.write("spec.yaml", spec)
 	assert.Contains(t, c.ok("plan", "-f", "spec.yaml"), "0 pending, 1 unchanged", "all of it is done")
-	assert.Contains(t, string(rest), `"changed":1`, "the reply")
 }
 
-// session returns the lines of a client that sends all its calls at once.
-func session(t *testing.T, calls ...object) string {
-	t.Helper()
-	messages := []object{
-		{"id": 0, "method": "initialize", "params": object{"protocolVersion": "2025-06-18", "capabilities": object{}, "clientInfo": object{"name": "test", "version": "1"}}},
-		{"method": "notifications/initialized"},
+// getEach returns the lines of a client that sends all its calls at once.
+func getEach(ids []string) string {
+	lines := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+`
+	for i, id := range ids {
+		lines += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"heads_get","arguments":{"id":%q}}}`+"\n", i+1, id)
 	}
-	for i, call := range calls {
-		messages = append(messages, object{"id": i + 1, "method": "tools/call", "params": call})
-	}
-	var b bytes.Buffer
-	for _, m := range messages {
-		m["jsonrpc"] = "2.0"
-		require.NoError(t, json.NewEncoder(&b).Encode(m))
-	}
-	return b.String()
+	return lines
 }
 
 func TestMCPAnswersEveryCallBeforeItEnds(t *testing.T) {
 	c := demo(t)
-	calls := getCalls(c.ids)
-	r := c.runWith(session(t, calls...), "mcp")
-	assert.Equal(t, 0, r.code, r.stderr)
+	r := c.runWith(getEach(c.ids), "mcp")
+	assert.Equal(t, 0, r.code)
 	assert.Empty(t, r.stderr)
 	answered := map[any]bool{}
 	for line := range strings.Lines(r.stdout) {
@@ -350,24 +325,16 @@ func TestMCPAnswersEveryCallBeforeItEnds(t *testing.T) {
 		assert.Contains(t, reply, "result", line)
 		answered[reply["id"]] = true
 	}
-	assert.Len(t, answered, 1+len(calls))
-
-	again := strings.Replace(session(t, calls...), `"id":2`, `"id":1`, 1)
+	assert.Len(t, answered, 1+len(c.ids))
+	again := strings.Replace(getEach(c.ids), `"id":2`, `"id":1`, 1)
 	assert.Equal(t, 0, c.runWith(again+`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "mcp").code, "an id that is used again")
-}
-
-func getCalls(ids []string) (calls []object) {
-	for _, id := range ids {
-		calls = append(calls, object{"name": "heads_get", "arguments": object{"id": id}})
-	}
-	return calls
 }
 
 func TestMCPEndsWith1IfStdoutCantBeWritten(t *testing.T) {
 	c := demo(t)
 	cmd := c.command(t.Context(), "mcp")
 	var stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(session(t, getCalls(c.ids)...)), nobodyReads(t), &stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(getEach(c.ids)), nobodyReads(t), &stderr
 	assert.Equal(t, 1, exitCode(t, cmd.Run()))
 	assert.Contains(t, stderr.String(), "error: the session broke off: write ")
 }
@@ -385,8 +352,7 @@ func TestMCPWantsAClientAndSettings(t *testing.T) {
 
 func TestNoMCPReplyShowsASecret(t *testing.T) {
 	c := secretive(t)
-	sharedKey := parse[[]object](t, c.ok("webhooks", "list", someID, "-o", "json", "--show-secrets"))[0]["sharedKey"].(string)
-	secrets := []string{accessKey, dialogKey, orgKey, providerKey, pathToken, queryToken, toolKey, sharedKey, c.token}
+	secrets := append(slices.Clone(canaries), c.hooks(someID)[0]["sharedKey"].(string), c.token)
 	m := c.with("HEADS_STREAM_URL=https://stream.example.test").mcp("--allow-writes", "--debug")
 	replies := map[string]string{}
 	call := func(name, tool string, arguments object) object {
@@ -420,7 +386,7 @@ func TestNoMCPReplyShowsASecret(t *testing.T) {
 		arguments["confirm"] = dry["confirm"]
 		assert.NotNil(t, call(tool+" confirmed", tool, arguments), replies[tool+" confirmed"])
 	}
-	require.NoError(t, m.session.Close())
+	m.end()
 	assertNone(t, m.stderr.String(), secrets)
 }
 
@@ -441,5 +407,5 @@ func TestMCPComparesEachHeadBeforeItsFirstChange(t *testing.T) {
 	assert.EqualValues(t, 1, reply["counts"].(object)["pending"])
 	assert.Contains(t, fmt.Sprint(reply["items"]), "no longer as it was planned for")
 	assert.Contains(t, fmt.Sprint(reply["items"]), "from:Bonjour")
-	assert.Equal(t, "Bonjour", parse[object](t, c.ok("get", c.ids[0], "-o", "json"))["greetings"])
+	assert.Equal(t, "Bonjour", c.head(c.ids[0])["greetings"])
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os/exec"
 	"regexp"
@@ -20,10 +21,10 @@ func TestDocumentsDoNotSteerTheTerminalAndReachAPipeAsTheyAre(t *testing.T) {
 	service := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/head/"+someID {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write([]byte(head))
-			return
+			_, _ = io.WriteString(w, head)
+		} else {
+			_, _ = io.WriteString(w, page)
 		}
-		_, _ = w.Write([]byte(page))
 	})
 	c := newTerminal(t).at(service.URL, "token")
 	for _, row := range [][]string{ // sent, a part of what is shown, then the arguments
@@ -43,8 +44,7 @@ func TestDocumentsDoNotSteerTheTerminalAndReachAPipeAsTheyAre(t *testing.T) {
 func TestTablesAreCutToTheTerminal(t *testing.T) {
 	c := demo(t)
 	c.ok("set", c.ids[0], "name="+strings.Repeat("多い ", 30))
-	c.write("tool.yaml", toolFile)
-	c.write("about.txt", strings.Repeat("Tells where an order is. ", 10))
+	c.write("tool.yaml", toolFile, "about.txt", strings.Repeat("Tells where an order is. ", 10))
 	c.ok("tools", "put", c.ids[0], "-f", "tool.yaml")
 	c.ok("delivery", "on", c.ids[23]) // a note on stderr is no table
 	for _, args := range [][]string{
@@ -56,8 +56,7 @@ func TestTablesAreCutToTheTerminal(t *testing.T) {
 			assert.LessOrEqual(t, runewidth.StringWidth(line), 40, "%v: %q", args, line)
 		}
 	}
-	wide := c.ok("tools", "list", c.ids[0])
-	assert.Contains(t, wide, strings.TrimSpace(strings.Repeat("Tells where an order is. ", 10)), "not cut without a terminal")
+	assert.Contains(t, c.ok("tools", "list", c.ids[0]), strings.TrimSpace(strings.Repeat("Tells where an order is. ", 10)), "not cut without a terminal")
 }
 
 func TestColourIsForTerminalsWithoutNoColor(t *testing.T) {

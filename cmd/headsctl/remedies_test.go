@@ -5,8 +5,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,48 +23,43 @@ import (
 func inspect(t *testing.T, visit func(ast.Node) bool, folders ...string) {
 	t.Helper()
 	for _, folder := range folders {
-		paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		require.NoError(t, err)
+		paths := need(filepath.Glob(filepath.Join(folder, "*.go")))(t)
 		require.NotEmpty(t, paths, folder)
 		for _, path := range paths {
 			if !strings.HasSuffix(path, "_test.go") {
-				file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-				require.NoError(t, err)
-				ast.Inspect(file, visit)
+				ast.Inspect(need(parser.ParseFile(token.NewFileSet(), path, nil, 0))(t), visit)
 			}
 		}
 	}
 }
 
-// usesOf returns the values of the constants use… of the library.
-func usesOf(t *testing.T) map[string]bool {
-	uses := map[string]bool{}
+// Each constant use… of the library has a remedy, and no other text has one.
+func TestEveryUseHasARemedy(t *testing.T) {
+	t.Parallel()
+	var uses []string
 	inspect(t, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 && regexp.MustCompile(`^use[A-Z]`).MatchString(spec.Names[0].Name) {
-			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			require.NoError(t, err)
-			uses[value] = true
+			uses = append(uses, need(strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value))(t))
 		}
 		return true
 	}, "../../internal/*", "../..", "../../fleet")
-	return uses
-}
-
-func TestEveryUseHasARemedy(t *testing.T) {
-	t.Parallel()
-	uses := usesOf(t)
 	assert.Greater(t, len(uses), 20)
-	for use := range uses {
-		assert.NotEmpty(t, remedies[use], "the table of remedies lacks %q", use)
-	}
-	for use := range remedies {
-		assert.True(t, uses[use], "the library has no Use %q", use)
+	assert.Subset(t, uses, slices.Collect(maps.Keys(remedies)), "a remedy of no Use")
+	name := goNames(t)
+	for _, use := range uses {
+		assert.NotEmpty(t, remedies[use], use)
+		for _, text := range []string{
+			plainError(fmt.Errorf("not done: %w", &heads.InvalidError{Operation: "Heads.Get", Field: "field", Problem: "is wrong", Remedy: "use " + use, Use: use})),
+			plainError(&heads.InvalidError{Operation: "fleet.Plan", Field: `specs[1] (label "", id "x") id`, Problem: "is wrong", Remedy: "use " + use, Use: use}),
+		} {
+			assert.NotRegexp(t, name, text)
+			assert.Contains(t, text, "is wrong; "+remedies[use])
+		}
 	}
 }
 
-// goNames matches what a program in Go would call: every exported function, method,
-// option and field of the library whose name is no plain word, and what is written
-// like a selector.
+// goNames matches what a program in Go would call: every exported name of the library that
+// is no plain word, and what is written like a selector.
 func goNames(t *testing.T) *regexp.Regexp {
 	names := []string{`specs\[`, `\b(Heads|HeadVisuals|Webhooks|ConversationSettings|Client|HeadUpdate|WebhookUpdate|Request|Secret|Raw|ConvertOptions|EnsureOptions|fleet|heads|context|url)\.[A-Z]\w*`}
 	add := func(idents ...*ast.Ident) {
@@ -112,20 +109,6 @@ func TestNoTextNamesAGoFunction(t *testing.T) {
 	assert.Greater(t, checked, 300)
 }
 
-func TestAFaultIsToldWithTheRemedyOfItsUse(t *testing.T) {
-	t.Parallel()
-	name := goNames(t)
-	for use := range usesOf(t) {
-		for _, text := range []string{
-			plainError(fmt.Errorf("not done: %w", &heads.InvalidError{Operation: "Heads.Get", Field: "field", Problem: "is wrong", Remedy: "use " + use, Use: use})),
-			plainError(&heads.InvalidError{Operation: "fleet.Plan", Field: `specs[1] (label "", id "x") id`, Problem: "is wrong", Remedy: "use " + use, Use: use}),
-		} {
-			assert.NotRegexp(t, name, text)
-			assert.Contains(t, text, "is wrong; "+remedies[use])
-		}
-	}
-}
-
 // What the library says of a finding or of a fault without a Use goes to the terminal
 // as it is.
 func TestTheLibraryNamesAGoFunctionOnlyWithItsUse(t *testing.T) {
@@ -167,25 +150,19 @@ func TestRemediesAreCommands(t *testing.T) {
 	id := func(n string) string { return strings.Replace(someID, "0b9d6c1a", n, 1) }
 	hook := object{"headId": id("00000002"), "webhookUrl": "https://a.example.com/x", "endConversation": true}
 	c := emulator(t, object{
-		"visuals": []object{
-			{"id": "11111111-0000-4000-8000-000000000000", "mode": "default"}, {"id": "22222222-0000-4000-8000-000000000000"},
-			{"id": "33333333-0000-4000-8000-000000000000", "mode": "twoLoops"},
-		},
+		"visuals": []object{{"id": id("11111111"), "mode": "default"}, {"id": id("22222222")}, {"id": id("33333333"), "mode": "twoLoops"}},
 		"heads": []object{
 			{"id": id("00000001"), "enableEvents": true, "publicUrl": "nowhere"},
-			{"id": id("00000002"), "headVisualId": "22222222-0000-4000-8000-000000000000", "operationMode": "ttt"},
-			{"id": id("00000003"), "headVisualId": "11111111-0000-4000-8000-000000000000", "ttsProvider": "polly", "ttsVoice": "x", "splitter": true, "videoStreaming": true},
+			{"id": id("00000002"), "headVisualId": id("22222222"), "operationMode": "ttt"},
+			{"id": id("00000003"), "headVisualId": id("11111111"), "ttsProvider": "polly", "ttsVoice": "x", "splitter": true, "videoStreaming": true},
 			{"id": id("00000004"), "publicUrl": "https://stream.example.test/MyOrg-1/li-28379?api_key=0123"},
-			{"id": id("00000005"), "headVisualId": "33333333-0000-4000-8000-000000000000", "isActive": false, "language": "english", "greetings": "string", "operationMode": "oc"},
-			{"id": id("00000006"), "headVisualId": "44444444-0000-4000-8000-000000000000"},
+			{"id": id("00000005"), "headVisualId": id("33333333"), "isActive": false, "language": "english", "greetings": "string", "operationMode": "oc"},
+			{"id": id("00000006"), "headVisualId": id("44444444")},
 		},
 		"registrations": []object{hook, hook},
 		"tools":         []object{{"headId": id("00000003"), "name": "order", "description": "x", "url": "https://a.example.com/order", "parameters": object{}}},
 	}).with("HEADS_STREAM_URL=https://stream.example.test")
-	var all []string
-	for i := range 6 {
-		all = append(all, id(fmt.Sprintf("%08d", i+1)))
-	}
+	all := c.ids
 	doctor := c.run(append([]string{"doctor"}, all...)...).stdout
 	for _, remedy := range []string{
 		"Register one with headsctl webhooks ensure " + id("00000001") + " --url URL --event EVENT.",

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// recorded is a line of a recording.
 type recorded struct {
 	id, path, kind, name, head, session, body, signature string
 	status                                               int
@@ -29,15 +27,14 @@ type recorded struct {
 }
 
 func (r recorded) String() string {
+	headers := object{"Content-Type": "application/json"}
 	line := object{
-		"type": r.kind, "id": r.id, "at": "2026-08-31T06:56:30Z", "path": r.path, "headers": object{"Content-Type": "application/json"},
-		"body": r.body, "head_id": r.head, "session_id": r.session, "acked": r.acked,
+		"type": r.kind, "id": r.id, "at": "2026-08-31T06:56:30Z", "path": r.path, "headers": headers,
+		"body": r.body, "head_id": r.head, "session_id": r.session, "acked": r.acked, strings.TrimSuffix(r.kind, "_call"): r.name,
 		"answer": object{"status": r.status, "content_type": "application/json", "body": r.reply, "duration_ms": 1, "by": "back end"},
 	}
-	line[map[string]string{"event": "event", "tool_call": "tool"}[r.kind]] = r.name
 	if r.signature != "" {
-		line["headers"].(object)["X-Signature-256"] = r.signature
-		line["signature"] = "right"
+		headers["X-Signature-256"], headers["User-Agent"], line["signature"] = r.signature, "heads/1", "right"
 	}
 	text, _ := json.Marshal(line)
 	return string(text) + "\n"
@@ -56,14 +53,13 @@ func recordedCall(id, tool, head, session, reply string) recorded {
 		body: callOf(`"order":"7"`, head, session), status: 200, reply: reply}
 }
 
-// recording writes a recording.
-func (c *terminal) recording(name string, lines ...fmt.Stringer) {
-	c.t.Helper()
+// recording writes a recording, r.jsonl.
+func (c *terminal) recording(lines ...recorded) {
 	text := recordingHeader
 	for _, line := range lines {
 		text += line.String()
 	}
-	c.write(name, text)
+	c.write("r.jsonl", text)
 }
 
 // replying is a back end that accepts everything and answers as tools do.
@@ -76,9 +72,9 @@ func TestReplaySendsTheSameBytesInOrder(t *testing.T) {
 	b := newBackEnd(t, func(w http.ResponseWriter, r seenRequest) {
 		if strings.Contains(r.body, "timeout_conversation") {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			return
+		} else {
+			replying(w, r)
 		}
-		replying(w, r)
 	})
 	c := newTerminal(t).with("HEADS_PATH_TOKEN=the token/1")
 	entries := []recorded{
@@ -86,7 +82,7 @@ func TestReplaySendsTheSameBytesInOrder(t *testing.T) {
 		recordedEvent("c", "timeout_conversation", "h2", "s2", 200),
 	}
 	entries[1].path = "/tools/[redacted]/order_status?k=[redacted]&%41"
-	c.recording("r.jsonl", entries[0], entries[1], entries[2])
+	c.recording(entries...)
 	r := c.ends(1, "replay", "r.jsonl", "--to", b.URL+"/base/")
 	assert.Equal(t, `accepted event start_conversation h1 s1 → 200 (recorded 503)
 accepted tool order_status h1 s1 → 200 (recorded 200)
@@ -96,12 +92,16 @@ refused event timeout_conversation h2 s2 → 503 (recorded 200)
 	require.Len(t, b.requests(), 3)
 	for i, want := range entries {
 		got := b.requests()[i]
-		assert.Equal(t, []string{want.body, want.signature, "application/json"}, []string{got.body, got.header.Get(heads.SignatureHeader), got.header.Get("Content-Type")})
-		assert.Empty(t, got.header.Values("User-Agent"), "none was recorded")
+		assert.Equal(t, want.body, got.body)
+		got.header.Del("Content-Length")
+		header := http.Header{"Content-Type": {"application/json"}}
+		if want.signature != "" {
+			header["X-Signature-256"], header["User-Agent"] = []string{want.signature}, []string{"heads/1"}
+		}
+		assert.Equal(t, header, got.header)
 	}
 	assert.Equal(t, "/base/events", b.requests()[0].path)
 	assert.Equal(t, "/base/tools/the%20token%2F1/order_status?k=the+token%2F1&%41", b.requests()[1].path)
-
 	r = c.ends(0, "replay", "r.jsonl", "--to", b.URL, "--json", "--only", "h1")
 	out := lines(r.stdout)
 	require.Len(t, out, 3)
@@ -114,12 +114,10 @@ refused event timeout_conversation h2 s2 → 503 (recorded 200)
 }
 
 func TestReplaySendsWhatIsNamed(t *testing.T) {
-	b := newBackEnd(t, replying)
-	c := newTerminal(t)
+	b, c := newBackEnd(t, replying), newTerminal(t)
 	acked, kept := recordedEvent("d", "end_conversation", "h2", "s3", 200), recordedEvent("e", "end_conversation", "h2", "s4", 200)
 	acked.acked, kept.acked = true, true
-	redelivered := recordedEvent("f", "inactivity_warning", "h3", "s5", 503)
-	lost := recordedEvent("h", "inactivity_warning", "h3", "s6", 500)
+	redelivered, lost := recordedEvent("f", "inactivity_warning", "h3", "s5", 503), recordedEvent("h", "inactivity_warning", "h3", "s6", 500)
 	again, lostAgain := redelivered, lost
 	again.id, again.status, lostAgain.id = "g", 200, "i"
 	c.write("r.jsonl", recordingHeader+recordedEvent("a", "start_conversation", "h1", "s1", 200).String()+recordedCall("b", "order_status", "h1", "s2", `{"message":"x"}`).String()+
@@ -144,7 +142,6 @@ func TestReplaySendsWhatIsNamed(t *testing.T) {
 	assert.Len(t, b.requests(), before)
 }
 
-// A reply that a head can't use is refused, whatever its status.
 func TestReplayRefusesToolRepliesThatBreakTheContract(t *testing.T) {
 	replies := make(chan [3]string, 1)
 	b := newBackEnd(t, func(w http.ResponseWriter, _ seenRequest) {
@@ -153,7 +150,7 @@ func TestReplayRefusesToolRepliesThatBreakTheContract(t *testing.T) {
 		_, _ = io.WriteString(w, reply[1])
 	})
 	c := newTerminal(t)
-	c.recording("r.jsonl", recordedCall("a", "order_status", "h1", "s1", `{"message":"x"}`))
+	c.recording(recordedCall("a", "order_status", "h1", "s1", `{"message":"x"}`))
 	for _, reply := range [][3]string{
 		{"text/plain", `{"message":"x"}`, "content type"}, {"application/json", `[]`, "not a JSON object"},
 		{"application/json", `{"result":"x"}`, "no message"}, {"application/json", `{"message":7}`, "not a string"},
@@ -166,8 +163,7 @@ func TestReplayRefusesToolRepliesThatBreakTheContract(t *testing.T) {
 }
 
 func TestReplayNamesAndLeavesOutBadLines(t *testing.T) {
-	b := newBackEnd(t, replying)
-	c := newTerminal(t)
+	b, c := newBackEnd(t, replying), newTerminal(t)
 	good := recordedEvent("a", "start_conversation", "h1", "s1", 200).String()
 	c.write("r.jsonl", recordingHeader+good+good+"{]\n"+`{"type":"other"}`+"\n"+`{"type":"event","id":"b","headers":{"Cookie":"canary"}}`+"\n"+
 		`{"type":"outcome","entry":"zzz"}`+"\n"+`{"type":"event","id":7}`+"\n")
@@ -183,33 +179,24 @@ func TestReplayNamesAndLeavesOutBadLines(t *testing.T) {
 	assert.NotContains(t, r.stderr, "canary")
 	assert.Len(t, b.requests(), 1)
 
-	c.write("many.jsonl", recordingHeader+good+strings.Repeat("{]\n", 50))
+	c.write("many.jsonl", recordingHeader+good+strings.Repeat("{]\n", 50), "cut.jsonl", recordingHeader+good+good[:len(good)/2],
+		"whole.jsonl", recordingHeader+strings.TrimSpace(good))
 	r = c.run("replay", "many.jsonl", "--to", b.URL)
 	assert.Equal(t, 20, strings.Count(r.stderr, "it is left out"))
 	assert.Contains(t, r.stderr, "many.jsonl:23: 30 faults more\n")
-
-	c.write("cut.jsonl", recordingHeader+good+good[:len(good)/2])
-	r = c.ends(0, "replay", "cut.jsonl", "--to", b.URL)
-	assert.Contains(t, r.stderr, "cut.jsonl:3: the last line was not written to its end and is ignored\n")
+	assert.Contains(t, c.ends(0, "replay", "cut.jsonl", "--to", b.URL).stderr, "cut.jsonl:3: the last line was not written to its end and is ignored\n")
 	assert.Len(t, b.requests(), 3)
-	c.write("whole.jsonl", recordingHeader+strings.TrimSpace(good))
 	assert.Contains(t, c.ok("replay", "whole.jsonl", "--to", b.URL), "1 accepted, 0 refused")
 
-	c.write("empty.jsonl", recordingHeader+strings.Replace(good, `"/events"`, `"@192.0.2.1/"`, 1))
-	c.write("secret.jsonl", recordingHeader+strings.Replace(good, `"/events"`, `"/[redacted]/e"`, 1))
-	c.write("notes.txt", "buy milk\n")
+	c.write("empty.jsonl", recordingHeader+strings.Replace(good, `"/events"`, `"@192.0.2.1/"`, 1), "notes.txt", "buy milk\n",
+		"secret.jsonl", recordingHeader+strings.Replace(good, `"/events"`, `"/[redacted]/e"`, 1))
 	r = c.ends(2, "replay", "empty.jsonl", "--to", b.URL)
 	assert.Equal(t, "empty.jsonl:2: the line has the path \"@192.0.2.1/\"; a path begins with /; it is left out\nerror: empty.jsonl holds no event and no tool call\n", r.stderr)
 	for text, args := range map[string][]string{
-		"--resign-unverified wants --resign":     {"whole.jsonl", "--resign-unverified"},
-		"set HEADS_PATH_TOKEN":                   {"secret.jsonl"},
-		"notes.txt:1: the line is not a rec":     {"notes.txt"},
-		"nowhere can't be read":                  {"nowhere"},
-		"did you mean 1x":                        {"whole.jsonl", "--speed", "2x"},
-		"add --yes":                              {"whole.jsonl", "--to", "http://192.0.2.1"},
-		"no shared key":                          {"whole.jsonl", "--resign"},
-		"is not an http or https URL":            {"whole.jsonl", "--to", "localhost"},
-		"wants --to":                             {"whole.jsonl", "--to", ""},
+		"--resign-unverified wants --resign": {"whole.jsonl", "--resign-unverified"}, "set HEADS_PATH_TOKEN": {"secret.jsonl"},
+		"notes.txt:1: the line is not a rec": {"notes.txt"}, "nowhere can't be read": {"nowhere"}, "did you mean 1x": {"whole.jsonl", "--speed", "2x"},
+		"add --yes": {"whole.jsonl", "--to", "http://192.0.2.1"}, "no shared key": {"whole.jsonl", "--resign"},
+		"is not an http or https URL": {"whole.jsonl", "--to", "localhost"}, "wants --to": {"whole.jsonl", "--to", ""},
 		"headsctl replay wants a recording, not": {},
 	} {
 		if !slices.Contains(args, "--to") {
@@ -223,10 +210,9 @@ func TestReplayNamesAndLeavesOutBadLines(t *testing.T) {
 func TestResignSignsOnlyWhatWasVerified(t *testing.T) {
 	b := newBackEnd(t, replying)
 	c := newTerminal(t).with("HEADS_SHARED_KEY=k")
-	unverified := recordedEvent("b", "end_conversation", "h1", "s1", 200)
-	text := strings.Replace(unverified.String(), `"signature":"right"`, `"signature":"unverified"`, 1)
-	c.write("r.jsonl", recordingHeader+recordedEvent("a", "start_conversation", "h1", "s1", 200).String()+text+
-		strings.Replace(strings.Replace(text, `"signature":"unverified"`, `"signature":""`, 1), `"id":"b"`, `"id":"c"`, 1))
+	unverified := strings.Replace(recordedEvent("b", "end_conversation", "h1", "s1", 200).String(), `"signature":"right"`, `"signature":"unverified"`, 1)
+	c.write("r.jsonl", recordingHeader+recordedEvent("a", "start_conversation", "h1", "s1", 200).String()+unverified+
+		strings.NewReplacer(`"signature":"unverified"`, `"signature":""`, `"id":"b"`, `"id":"c"`).Replace(unverified))
 	r := c.ends(2, "replay", "r.jsonl", "--to", b.URL, "--resign")
 	for _, line := range []string{"3", "4"} {
 		assert.Contains(t, r.stderr, "r.jsonl:"+line+": the event was not verified when it was recorded, so anyone may have sent it; leave it out with --only, or add --resign-unverified")
@@ -241,7 +227,7 @@ func TestRecordedNamesAreTextInAScenario(t *testing.T) {
 	c := newTerminal(t).with("CANARY=canary")
 	call := recordedCall("a", "${env:CANARY}", "h1", "s1", `{"message":"${env:CANARY}"}`)
 	call.body = callOf(`"${env:CANARY}":"${env:CANARY}"`, "h1", "s1")
-	c.recording("r.jsonl", call)
+	c.recording(call)
 	out := c.ok("replay", "r.jsonl", "--to", "http://127.0.0.1:1", "--as-test")
 	assert.NotContains(t, strings.ReplaceAll(out, "$${env:CANARY}", ""), "${env")
 	assert.Equal(t, 9, strings.Count(out, "$${env:CANARY}"), out) // tool: name, description, url; parameter: name, description; call, with: 2, message
@@ -250,17 +236,16 @@ func TestRecordedNamesAreTextInAScenario(t *testing.T) {
 // The receiver checks signatures and ages, and remembers events.
 func TestResignDefeatsAgeAndMemory(t *testing.T) {
 	var handled atomic.Int64
-	handler, err := heads.NewEventHandler(heads.SharedKeys("k"), func(context.Context, *heads.Event) error {
+	server := serving(t, need(heads.NewEventHandler(heads.SharedKeys("k"), func(context.Context, *heads.Event) error {
 		handled.Add(1)
 		return nil
-	})
-	require.NoError(t, err)
-	server := serving(t, handler.ServeHTTP)
+	}))(t).ServeHTTP)
 	c := newTerminal(t).with("HEADS_SHARED_KEY=k")
-	again := recordedEvent("c", "inactivity_warning", "h1", "s1", 200)
-	other := recordedEvent("b", "inactivity_warning", "h1", "s1", 200)
+	event := recordedEvent("a", "inactivity_warning", "h1", "s1", 200)
+	again, other := event, event
+	again.id, other.id = "c", "b"
 	other.body = strings.Replace(other.body, "06:56:30", "06:56:31", 1) // another warning in the same session
-	c.recording("r.jsonl", recordedEvent("a", "inactivity_warning", "h1", "s1", 200), other, again)
+	c.recording(event, other, again)
 	r := c.ends(1, "replay", "r.jsonl", "--to", server.URL)
 	assert.Contains(t, r.stdout, "0 accepted, 3 refused", "they are too old")
 	assert.Contains(t, r.stderr, "3 events are over 24 h old")
@@ -271,49 +256,22 @@ func TestResignDefeatsAgeAndMemory(t *testing.T) {
 }
 
 func TestReplayKeepsTheRecordedPace(t *testing.T) {
-	b := newBackEnd(t, replying)
 	c := newTerminal(t)
 	later := strings.Replace(recordedEvent("b", "end_conversation", "h1", "s1", 200).String(), "06:56:30Z", "06:56:33Z", 1)
 	c.write("r.jsonl", recordingHeader+recordedEvent("a", "start_conversation", "h1", "s1", 200).String()+later)
 	started := time.Now()
-	c.ok("replay", "r.jsonl", "--to", b.URL, "--speed", "10x")
+	c.ok("replay", "r.jsonl", "--to", newBackEnd(t, replying).URL, "--speed", "10x")
 	assert.GreaterOrEqual(t, time.Since(started), 300*time.Millisecond)
-}
-
-// What listen has recorded is sent again, byte for byte.
-func TestWhatListenRecordsCanBeReplayed(t *testing.T) {
-	b := newBackEnd(t, replying)
-	c := newTerminal(t)
-	l := c.listen("--record", "r.jsonl", "--forward", b.URL)
-	binary := `{"a":"` + "\xff\xfe" + `<&>\u2028","session_metadata":{}}`
-	for _, body := range []string{eventOf("start_conversation", "h1", "s1"), binary, callOf(`"x":"\u003c"`, "h1", "s1")} {
-		l.post(200, "/p", body, "User-Agent", "heads/1")
-	}
-	require.Equal(t, 0, l.end(os.Interrupt))
-	assert.Contains(t, c.read("r.jsonl"), "body_base64")
-	c.ok("replay", "r.jsonl", "--to", b.URL)
-	require.Len(t, b.requests(), 6)
-	for i, sent := range b.requests()[:3] {
-		got := b.requests()[3+i]
-		sent.header.Del("Content-Length")
-		got.header.Del("Content-Length")
-		assert.Equal(t, sent, got)
-	}
 }
 
 func TestARecordingBecomesAScenario(t *testing.T) {
 	c := newTerminal(t)
-	refused := recordedEvent("a", "start_conversation", someID, "s1", 503)
-	redelivered := recordedEvent("b", "start_conversation", someID, "s1", 200)
-	broken := recordedCall("g", "order_status", "h2", "s2", `{"result":1}`)
-	failing := recordedCall("h", "order_status", "h2", "s2", "")
-	failing.status = 500
-	strange := recordedEvent("i", "moved_on", "h2", "s2", 200)
-	token := recordedEvent("j", "start_conversation", "h2", "s3", 500)
-	token.path = "/[redacted]"
-	c.recording("r.jsonl", refused, redelivered, recordedCall("c", "order_status", someID, "s1", `{"message":"${1} shipped."}`),
-		recordedEvent("d", "inactivity_warning", someID, "s1", 200), recordedEvent("e", "timeout_conversation", someID, "s1", 200),
-		recordedEvent("f", "end_conversation", someID, "s1", 500), broken, failing, strange, token)
+	failing, token := recordedCall("h", "order_status", "h2", "s2", ""), recordedEvent("j", "start_conversation", "h2", "s3", 500)
+	failing.status, token.path = 500, "/[redacted]"
+	c.recording(recordedEvent("a", "start_conversation", someID, "s1", 503), recordedEvent("b", "start_conversation", someID, "s1", 200), // again
+		recordedCall("c", "order_status", someID, "s1", `{"message":"${1} shipped."}`), recordedEvent("d", "inactivity_warning", someID, "s1", 200),
+		recordedEvent("e", "timeout_conversation", someID, "s1", 200), recordedEvent("f", "end_conversation", someID, "s1", 500),
+		recordedCall("g", "order_status", "h2", "s2", `{"result":1}`), failing, recordedEvent("i", "moved_on", "h2", "s2", 200), token)
 	r := c.ends(0, "replay", "r.jsonl", "--to", "http://127.0.0.1:8080/base", "--as-test")
 	assert.Equal(t, "1 request is not in the scenario: events of types that no user causes, and calls of tools whose names are redacted\n"+
 		"set PATH_TOKEN to what is redacted in the paths, for headsctl test\n", r.stderr)
@@ -375,8 +333,7 @@ func TestARecordedSessionIsAScenarioThatABugFails(t *testing.T) {
 	s := e.StartSession(head)
 	require.NoError(t, s.UserMessage("Hi"))
 	l.line("start_conversation")
-	_, err = s.CallTool(t.Context(), "order_status", map[string]any{"order": "7"})
-	require.NoError(t, err)
+	need(s.CallTool(t.Context(), "order_status", object{"order": "7"}))(t)
 	require.NoError(t, s.Inactive())
 	l.line("→ 503")
 	l.line("inactivity_warning")

@@ -9,8 +9,7 @@ import (
 
 func TestManyHeadsAsJSON(t *testing.T) {
 	c := demo(t)
-	r := c.run("convert", "-f", "ids.csv", "--yes", "--json", "--report", "r.json")
-	out := lines(r.stdout)
+	out := lines(c.ends(1, "convert", "-f", "ids.csv", "--yes", "--json", "--report", "r.json").stdout)
 	require.Len(t, out, 26)
 	keys := map[string]object{}
 	for _, result := range parse[struct{ Results []object }](t, c.read("r.json")).Results {
@@ -23,6 +22,5 @@ func TestManyHeadsAsJSON(t *testing.T) {
 		assert.Equal(t, keys[result["head_id"].(string)], result, "as in the report")
 	}
 	assert.JSONEq(t, `{"type":"summary","counts":{"changed":15,"unchanged":5,"blocked":5,"failed":0,"skipped":0},"note":"a blocked head gets nothing of its entry"}`, out[25])
-	r = c.run("plan", "-f", "heads.yaml", "--json")
-	assert.Contains(t, lines(r.stdout)[3], `{"type":"summary","counts":{`)
+	assert.Contains(t, lines(c.ok("plan", "-f", "heads.yaml", "--json"))[3], `{"type":"summary","counts":{`)
 }

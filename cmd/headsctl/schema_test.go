@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/schema"
@@ -24,11 +22,8 @@ import (
 // reader's.
 func validatorOf(t *testing.T, file string) *jsonschema.Resolved {
 	t.Helper()
-	var s jsonschema.Schema
-	require.NoError(t, json.Unmarshal([]byte(newTerminal(t).ok("schema", file)), &s))
-	resolved, err := s.Resolve(nil)
-	require.NoError(t, err)
-	return resolved
+	s := parse[jsonschema.Schema](t, newTerminal(t).ok("schema", file))
+	return need(s.Resolve(nil))(t)
 }
 
 const (
@@ -41,18 +36,16 @@ const (
 
 // corpus has documents by the file that they are, valid ones and those with a fault.
 func corpus() (valid, invalid map[string][]string) {
-	inStep := func(steps ...string) (all []string) {
-		for _, step := range steps {
-			all = append(all, someBackend+"scenarios: [{name: a, steps: ["+step+"]}]")
+	in := func(before, after string, texts ...string) (all []string) {
+		for _, text := range texts {
+			all = append(all, before+text+after)
 		}
 		return all
 	}
-	inHead := func(rests ...string) (all []string) {
-		for _, rest := range rests {
-			all = append(all, "heads: [{"+headOne+", "+rest+"}]")
-		}
-		return all
+	inStep := func(steps ...string) []string {
+		return in(someBackend+"scenarios: [{name: a, steps: [", "]}]", steps...)
 	}
+	inHead := func(rests ...string) []string { return in("heads: [{"+headOne+", ", "}]", rests...) }
 	valid = map[string][]string{
 		"heads": append(inHead("label: {file: a}", "label: null", "set: {name: a, phrases: [a, {file: b}], voiceflowApiKey: null, semanticThreshold: 0.5}", "voice: {provider: a, id: b}",
 			"streaming: true, delivery: null", "webhooks: [{url: u, events: [e, {file: f}]}]", "tools: {file: t}", "tools: [{name: a, more: 1, parameters: [{name: a, x: 1}]}]"),
@@ -89,21 +82,14 @@ func corpus() (valid, invalid map[string][]string) {
 func TestTheReaderAgreesWithAnotherValidator(t *testing.T) {
 	valid, invalid := corpus()
 	for _, path := range []string{"goshop", "pyshop"} {
-		text, err := os.ReadFile(filepath.Join(exampleScenarios, path, "shop.test.yaml"))
-		require.NoError(t, err)
-		valid["test"] = append(valid["test"], string(text))
+		valid["test"] = append(valid["test"], contents(t, filepath.Join(exampleScenarios, path, "shop.test.yaml")))
 	}
 	for file, text := range map[string][]byte{"heads": schemas.Heads, "test": schemas.Test} {
 		validator, reader := validatorOf(t, file), schema.MustParse(text)
 		for want, texts := range map[bool][]string{true: valid[file], false: invalid[file]} {
 			for _, text := range texts {
-				v, err := yamltext.Parse([]byte(text))
-				require.NoError(t, err, text)
-				document, err := v.AppendJSON(nil)
-				require.NoError(t, err, text)
-				var instance any
-				require.NoError(t, json.Unmarshal(document, &instance))
-				found := validator.Validate(instance)
+				v := need(yamltext.Parse([]byte(text)))(t)
+				found := validator.Validate(parse[any](t, string(need(v.AppendJSON(nil))(t))))
 				assert.Equal(t, want, found == nil, "%s\n%v", text, found)
 				faults := reader.Check(v, "", nil)
 				assert.Equal(t, want, len(faults) == 0, "%s\n%v", text, faults)
@@ -115,11 +101,9 @@ func TestTheReaderAgreesWithAnotherValidator(t *testing.T) {
 	}
 }
 
-// TestSetHasTheFieldsThatCanBeWritten holds that set in heads.yaml has the writable fields
-// alone, with the types that the library takes.
+// Of set in heads.yaml, with the types that the library takes.
 func TestSetHasTheFieldsThatCanBeWritten(t *testing.T) {
-	var s jsonschema.Schema
-	require.NoError(t, json.Unmarshal(schemas.Heads, &s))
+	s := parse[jsonschema.Schema](t, string(schemas.Heads))
 	names := slices.Collect(maps.Keys(s.Defs["set"].Properties))
 	assert.ElementsMatch(t, heads.WritableFields(), names)
 	reader := schema.MustParse(schemas.Heads)
@@ -129,8 +113,7 @@ func TestSetHasTheFieldsThatCanBeWritten(t *testing.T) {
 			if err != nil && !regexp.MustCompile(`is (a JSON|null)`).MatchString(err.Error()) {
 				continue // it has the type
 			}
-			v, parsed := yamltext.Parse([]byte(`{"` + name + `":` + value + `}`))
-			require.NoError(t, parsed)
+			v := need(yamltext.Parse([]byte(`{"` + name + `":` + value + `}`)))(t)
 			assert.Equal(t, err == nil, len(reader.Check(v, "set", nil)) == 0, "%s: %s: %v", name, value, err)
 		}
 	}
@@ -141,19 +124,18 @@ func TestTheReaderKnowsTheKeywordsOfTheSchemas(t *testing.T) {
 		"minLength", "pattern", "patternErrorMessage", "errorMessage", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "oneOf", "anyOf", "if", "then", "else", "$ref", "$defs"}
 	var walk func(any)
 	walk = func(v any) {
-		object, ok := v.(map[string]any)
-		if !ok {
-			assert.IsType(t, true, v)
+		if _, ok := v.(bool); ok {
 			return
 		}
-		for keyword, value := range object {
+		schema := v.(object)
+		for keyword, value := range schema {
 			assert.Contains(t, known, keyword)
-			if object["$ref"] != nil {
+			if schema["$ref"] != nil {
 				assert.Contains(t, []string{"$ref", "description", "default", "examples", "errorMessage"}, keyword, "the reader ignores others beside $ref")
 			}
 			switch keyword {
 			case "properties", "$defs":
-				for _, inner := range value.(map[string]any) {
+				for _, inner := range value.(object) {
 					walk(inner)
 				}
 			case "oneOf", "anyOf":
@@ -166,8 +148,6 @@ func TestTheReaderKnowsTheKeywordsOfTheSchemas(t *testing.T) {
 		}
 	}
 	for _, text := range [][]byte{schemas.Heads, schemas.Test} {
-		var document any
-		require.NoError(t, json.Unmarshal(text, &document))
-		walk(document)
+		walk(parse[any](t, string(text)))
 	}
 }

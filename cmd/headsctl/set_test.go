@@ -17,8 +17,7 @@ func TestSetChangesTheGivenFieldsOnly(t *testing.T) {
 	assert.ElementsMatch(t, want, lines(c.ok(append(set, "--dry-run")...)))
 	assert.ElementsMatch(t, want, lines(c.ok(set...)))
 	assert.Equal(t, "unchanged\n", c.ok(set...))
-	head := parse[object](t, c.ok("get", c.ids[0], "-o", "json"))
-	assert.Equal(t, "Be brief.\nBe kind.", head["promptConfig"].(object)["system_prompt"], "without the newline at the end")
-	assert.Equal(t, "Lobby", head["name"])
+	assert.Equal(t, "Be brief.\nBe kind.", c.head(c.ids[0])["promptConfig"].(object)["system_prompt"], "without the newline at the end")
+	assert.Equal(t, "Lobby", c.head(c.ids[0])["name"])
 	c.fails(1, "404", "set", someID, "name=x")
 }

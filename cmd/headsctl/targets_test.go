@@ -15,9 +15,7 @@ func TestAFileOfIDsMayComeFromASpreadsheet(t *testing.T) {
 		{someID + ", \"The \"\"Lobby\"\"\"", `The "Lobby"`}, {someID + ",\"Lobby, east\",7,x", "Lobby, east"},
 		{someID + ",Lobby, east", "Lobby, east"}, {someID + ",27\" screen", `27" screen`}, {"\"" + someID + "\"", ""},
 	} {
-		targets, err := parseIDs("ids.csv", []byte(row[0]))
-		require.NoError(t, err, row)
-		assert.Equal(t, []target{{someID, row[1]}}, targets)
+		assert.Equal(t, []target{{someID, row[1]}}, need(parseIDs("ids.csv", []byte(row[0])))(t), row)
 	}
 	for _, text := range []string{someID + ",\"Lobby\n1b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01", someID + ",\"Lobby\" east", someID + "\nID\n"} {
 		_, err := parseIDs("ids.csv", []byte(text))
@@ -32,11 +30,8 @@ func TestIdsComeFromAFileOrStdin(t *testing.T) {
 	assert.Equal(t, 0, r.code, r.stderr)
 	assert.Contains(t, r.stdout, "label: Reception")
 	assert.Equal(t, 2, strings.Count(r.stdout, "  - id: "))
-	r = c.runWith(file+"li-1\nid\n", "convert", "-f", "-", "--yes", "--debug")
-	assert.Equal(t, 2, r.code)
-	assert.Equal(t, []string{
-		`error: stdin:7: "li-1" is not the id of a head; give the UUID in the head's id field`,
-		`error: stdin:8: "id" is not the id of a head; give the UUID in the head's id field`,
-	}, lines(r.stderr), "all together, and nothing was sent")
+	assert.Equal(t, result{2, "", `error: stdin:7: "li-1" is not the id of a head; give the UUID in the head's id field
+error: stdin:8: "id" is not the id of a head; give the UUID in the head's id field
+`}, c.runWith(file+"li-1\nid\n", "convert", "-f", "-", "--yes", "--debug"), "all together, and nothing was sent")
 	assert.Contains(t, c.runWith(file, "convert", "-f", "-", "--dry-run").stdout, "2 pending")
 }

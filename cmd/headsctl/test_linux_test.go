@@ -12,9 +12,9 @@ func TestAProgramThatHasLeftItsGroupEndsWithTheScenario(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newTerminal(t)
-			c.scenarios("url: "+runningShop(t).URL, ` [{name: a, steps: [{run: "`+row+` while [ ! -s pid ]; do sleep 0.01; done"}]}]`)
+			c.scenarios("url: "+runningShop(t), ` [{name: a, steps: [{run: "`+row+` while [ ! -s pid ]; do sleep 0.01; done"}]}]`)
 			c.ok("test", "s.yaml")
-			assertGone(t, c, "pid")
+			c.gone("pid")
 		})
 	}
 }

@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,29 +31,25 @@ const exampleScenarios = "../../examples/scenarios"
 func shopIn(t *testing.T, c *terminal, replace ...string) {
 	t.Helper()
 	for _, name := range []string{"shop", "shop.test.yaml"} {
-		text, err := os.ReadFile(filepath.Join(exampleScenarios, "pyshop", name))
-		require.NoError(t, err)
+		text := contents(t, filepath.Join(exampleScenarios, "pyshop", name))
 		if name == "shop" && len(replace) > 0 {
-			require.Contains(t, string(text), replace[0])
-			text = []byte(strings.NewReplacer(replace...).Replace(string(text)))
+			require.Contains(t, text, replace[0])
+			text = strings.NewReplacer(replace...).Replace(text)
 		}
-		require.NoError(t, os.WriteFile(filepath.Join(c.dir, name), text, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o755))
 	}
 }
 
 func TestTheExampleShopsPassTheSameScenarios(t *testing.T) {
-	inGo, err := os.ReadFile(filepath.Join(exampleScenarios, "goshop", "shop.test.yaml"))
-	require.NoError(t, err)
+	inGo := filepath.Join(exampleScenarios, "goshop")
 	c := newTerminal(t)
 	shopIn(t, c)
-	assert.Equal(t, string(inGo), c.read("shop.test.yaml"))
-	assert.Contains(t, c.ok("test", "."), "\n8 passed, 0 failed, 0 skipped\n")
-
-	c = newTerminal(t)
-	c.write("shop.test.yaml", string(inGo))
-	out, err := exec.Command("go", "build", "-C", filepath.Join(exampleScenarios, "goshop"), "-o", filepath.Join(c.dir, "shop"), ".").CombinedOutput()
+	assert.Equal(t, contents(t, filepath.Join(inGo, "shop.test.yaml")), c.read("shop.test.yaml"))
+	c.passes(8, ".")
+	require.NoError(t, os.Remove(filepath.Join(c.dir, "shop")))
+	out, err := exec.Command("go", "build", "-C", inGo, "-o", filepath.Join(c.dir, "shop"), ".").CombinedOutput()
 	require.NoError(t, err, string(out))
-	assert.Contains(t, c.ok("test", "."), "\n8 passed, 0 failed, 0 skipped\n")
+	c.passes(8, ".")
 }
 
 const updateOfAHead = `event = json.loads(body)
@@ -68,9 +65,7 @@ const writeToDisk = `            self.journal.write(json.dumps(record).encode() 
 
 func TestEachBugIsFoundAtItsLine(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
-		right, wrong, only, want string
-	}{
+	for name, row := range map[string]struct{ right, wrong, only, want string }{
 		"verifies nothing":      {"if not is_signed(", "if False and not is_signed(", "wrong signature", "45:9: step 3, events: event 1: the delivery has another outcome"},
 		"handles it twice":      {`if record.get("digest") in self.seen:`, "if False:", "comes twice", "39:9: step 4, http: json $.events is not as expected"},
 		"forgets when killed":   {writeToDisk, "", "survives a crash", "63:9: step 5, http: status is not as expected"},
@@ -93,23 +88,21 @@ func TestEachBugIsFoundAtItsLine(t *testing.T) {
 	}
 }
 
-// runningShop is a back end that runs already. It remembers the sessions of events.
-func runningShop(t testing.TB) *httptest.Server {
+// runningShop is the URL of a back end that runs already.
+func runningShop(t testing.TB) string {
 	t.Helper()
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /events", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("POST /tools/{name}", func(w http.ResponseWriter, r *http.Request) {
+	return serving(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"message":"%s","id":7,"tags":["a","b"],"none":null}`, r.PathValue("name"))
-	})
-	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusAccepted)
-		var body bytes.Buffer
-		_, _ = body.ReadFrom(r.Body)
-		_ = json.NewEncoder(w).Encode(map[string]any{"method": r.Method, "body": body.String(), "x": r.Header.Get("X-Test")})
-	})
-	return serving(t, mux.ServeHTTP)
+		if tool, ok := strings.CutPrefix(r.URL.Path, "/tools/"); ok {
+			_, _ = fmt.Fprintf(w, `{"message":"%s","id":7,"tags":["a","b"],"none":null}`, tool)
+		} else if r.URL.Path == "/echo" {
+			w.WriteHeader(http.StatusAccepted)
+			body, _ := io.ReadAll(r.Body)
+			_ = json.NewEncoder(w).Encode(object{"method": r.Method, "body": string(body), "x": r.Header.Get("X-Test")})
+		} else if r.URL.Path != "/events" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}).URL
 }
 
 const lobby = `
@@ -126,30 +119,32 @@ func (c *terminal) scenarios(backEnd, list string) {
 	c.write("s.yaml", "backend: {"+backEnd+"}\n"+lobby+"scenarios:"+list)
 }
 
+func (c *terminal) passes(n int, args ...string) {
+	c.t.Helper()
+	assert.Contains(c.t, c.ok(append([]string{"test"}, args...)...), fmt.Sprintf("\n%d passed, 0 failed, 0 skipped\n", n))
+}
+
 func TestFiftyScenariosOnARunningBackEndPass(t *testing.T) {
-	c, list := newTerminal(t), ""
-	for i := range 50 {
-		list += fmt.Sprintf(`
-  - name: visitor %d
+	c := newTerminal(t)
+	c.scenarios("url: "+runningShop(t), `
+  - name: visitor
     steps:
       - say: Hello
       - {call: order_status, with: {order: "7"}, expect: {message: order_status}}
       - user: close
-      - events: [start_conversation, end_conversation]`, i)
-	}
-	c.scenarios("url: "+runningShop(t).URL, list)
-	assert.Contains(t, c.ok("test", "s.yaml"), "\n50 passed, 0 failed, 0 skipped\n")
+      - events: [start_conversation, end_conversation]`)
+	c.passes(50, "s.yaml", "--repeat", "50")
 }
 
 func TestKillAndRestartNeverFailByThemselves(t *testing.T) {
 	c := newTerminal(t)
 	shopIn(t, c)
-	assert.Contains(t, c.ok("test", ".", "--only", "shop is down", "--repeat", "12"), "\n12 passed, 0 failed, 0 skipped\n")
+	c.passes(12, ".", "--only", "shop is down", "--repeat", "12")
 }
 
 func TestEveryKindOfStep(t *testing.T) {
 	c := newTerminal(t).with("GREETING=hello")
-	c.scenarios("url: "+runningShop(t).URL+", ready: /echo", `
+	c.scenarios("url: "+runningShop(t)+", ready: /echo", `
   - name: all
     steps:
       - {call: order_status, with: {order: "7"}, expect: {status: 200, json: {$.id: 7, $.tags: [a, {matches: "^b$"}], "$.none": null, $.other: {absent: true}}, body: {message: order_status}}, save: {id: $.id, tag: "$.tags[1]"}}
@@ -178,12 +173,12 @@ func TestEveryKindOfStep(t *testing.T) {
       - {events: [start_conversation, end_conversation], session: Ann, within: 4s, stays: 20ms}
 `)
 	// ready is answered 202, which is 2xx
-	assert.Contains(t, c.ok("test", "s.yaml"), "\n1 passed, 0 failed, 0 skipped\n")
+	c.passes(1, "s.yaml")
 }
 
 func TestArgumentsThatNoToolDeclaresFail(t *testing.T) {
 	c := newTerminal(t)
-	c.scenarios("url: "+runningShop(t).URL, "\n  - {name: a, steps: [{call: order_status, with: {odrer: x}}]}\n  - {name: b, steps: [{call: order_stats}]}\n")
+	c.scenarios("url: "+runningShop(t), "\n  - {name: a, steps: [{call: order_status, with: {odrer: x}}]}\n  - {name: b, steps: [{call: order_stats}]}\n")
 	r := c.ends(1, "test", "s.yaml")
 	assert.Contains(t, r.stdout, `s.yaml:9:23: step 1, call: the tool order_status declares no parameter "odrer" (did you mean order?)`)
 	assert.Contains(t, r.stdout, `s.yaml:10:23: step 1, call: the head has no tool "order_stats" (did you mean order_status?)`)
@@ -211,7 +206,7 @@ func TestAllFaultsOfAllFilesComeBeforeAnythingStarts(t *testing.T) {
 	add := func(name, text string, faults ...string) {
 		c.write(name+".yaml", text)
 		for _, fault := range faults {
-			want[name+".yaml:"+fault] = name
+			want[name+".yaml:"+fault] = name + ".yaml"
 		}
 	}
 	step := func(name, step string, faults ...string) { add(name, good+"      - "+step+"\n", faults...) }
@@ -253,11 +248,7 @@ func TestAllFaultsOfAllFilesComeBeforeAnythingStarts(t *testing.T) {
 	add("missing", "backend: {start: [./shop]}\n"+lobby+"scenarios: [{name: a, steps: [{say: a}]}]\n", "1:19: the program ./shop can't be run: no such file or directory")
 	add("running", "backend: {url: \"http://127.0.0.1:1\"}\n"+lobby+"scenarios: [{name: a, steps: [{backend: kill}]}]\n", "8:31: a back end that runs already (url) can't be killed")
 
-	args := []string{"test", "ok.yaml"}
-	for _, name := range want {
-		args = append(args, name+".yaml")
-	}
-	r := c.ends(2, args...)
+	r := c.ends(2, append([]string{"test", "ok.yaml"}, slices.Collect(maps.Values(want))...)...)
 	assert.Empty(t, r.stdout)
 	assert.NoFileExists(t, started)
 	for fault := range want {
@@ -289,26 +280,23 @@ func TestNothingOfTheShellReachesTheBackEndAndNothingTheService(t *testing.T) {
 // forking is a back end with a child that would go on without it. It writes both ids.
 const forking = `start: "trap '' TERM; sleep 1000 & echo $! > child; echo $$ > leader; exec python3 -m http.server -b 127.0.0.1 $PORT"`
 
-func assertGone(t *testing.T, c *terminal, names ...string) {
-	t.Helper()
+// gone asserts that the processes whose ids are in files run no longer. One that nobody has
+// waited for does not.
+func (c *terminal) gone(names ...string) {
 	for _, name := range names {
-		pid, err := strconv.Atoi(strings.TrimSpace(c.read(name)))
-		require.NoError(t, err)
-		assert.False(t, isAlive(pid), name)
+		pid := strings.TrimSpace(c.read(name))
+		require.NotEmpty(c.t, pid)
+		if stat, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil {
+			assert.Regexp(c.t, `\) [ZX] `, string(stat), name)
+		}
 	}
-}
-
-// isAlive reports whether a process runs. One that nobody has waited for does not.
-func isAlive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !regexp.MustCompile(`\) [ZX] `).Match(stat)
 }
 
 func TestNoProcessIsLeftAfterAFailure(t *testing.T) {
 	c := newTerminal(t)
 	c.scenarios(forking, " [{name: a, steps: [{http: GET /nowhere, within: 100ms}]}]\n")
 	c.ends(1, "test", "s.yaml")
-	assertGone(t, c, "leader", "child")
+	c.gone("leader", "child")
 }
 
 func TestNoProcessIsLeftAfterCtrlC(t *testing.T) {
@@ -331,49 +319,39 @@ func TestNoProcessIsLeftAfterCtrlC(t *testing.T) {
 					assert.Regexp(t, part, stdout.String())
 				}
 			}
-			assertGone(t, c, "leader", "child")
+			c.gone("leader", "child")
 		})
 	}
 }
 
 func TestScenariosOfOneAddressTakeTurns(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
-	statuses := make(chan error, 100)
+	service := need(heads.New("http://"+address, "known-token"))(t)
+	errs := make(chan error, 100)
 	shop := serving(t, func(_ http.ResponseWriter, r *http.Request) {
-		service, err := heads.New("http://"+address, "known-token")
-		if assert.NoError(t, err) {
-			_, err = service.Heads.Get(r.Context(), r.URL.Query().Get("head"))
-			statuses <- err
-		}
+		_, err := service.Heads.Get(r.Context(), r.URL.Query().Get("head"))
+		errs <- err
 	})
-	c, list := newTerminal(t), ""
-	for i := range 6 {
-		list += fmt.Sprintf("\n  - {name: \"%d\", steps: [{http: \"POST /?head=${HEAD_ID}\"}, {requests: [\"GET /head/{id}\"], others: none}]}", i)
-	}
-	c.scenarios(fmt.Sprintf("url: %q, service: %q, token: known-token", shop.URL, address), list)
-	assert.Contains(t, c.ok("test", "s.yaml"), "\n6 passed, 0 failed, 0 skipped\n")
+	c := newTerminal(t)
+	c.scenarios(fmt.Sprintf("url: %q, service: %q, token: known-token", shop.URL, address),
+		" [{name: a, steps: [{http: \"POST /?head=${HEAD_ID}\"}, {requests: [\"GET /head/{id}\"], others: none}]}]")
+	c.passes(6, "s.yaml", "--repeat", "6")
 	for range 6 {
-		assert.NoError(t, <-statuses)
+		assert.NoError(t, <-errs)
 	}
 }
 
 func TestScenariosAreListedAndChosen(t *testing.T) {
 	c := newTerminal(t)
 	shopIn(t, c)
-	c.write("deep/er/b.test.yml", "backend: {url: \"http://127.0.0.1:1\"}\n"+lobby+"scenarios: [{name: b, steps: [{say: a}]}]\n")
-	c.write("deep/other.yaml", "not a scenario")
+	c.write("deep/er/b.test.yml", "backend: {url: \"http://127.0.0.1:1\"}\n"+lobby+"scenarios: [{name: b, steps: [{say: a}]}]\n", "deep/other.yaml", "not a scenario")
 	assert.True(t, strings.HasPrefix(c.ok("test", ".", "shop.test.yaml", "--dry-run", "--only", "b"), "deep/er/b.test.yml:8 b\n"))
 	assert.Equal(t, "shop.test.yaml:22 a user asks where an order is\n", c.ok("test", ".", "--dry-run", "--only", ":22 "))
 	c.fails(2, "--only no-such: no scenario has this", "test", ".", "--only", "no-such")
-	c.fails(2, "nowhere can't be read", "test", "nowhere")
-	c.write("faulty.yaml", "7")
-	r := c.run("test", "nowhere", "faulty.yaml")
-	assert.Contains(t, r.stderr, "nowhere can't be read")
-	assert.Contains(t, r.stderr, "faulty.yaml:1:1: this is a number")
-	c.write("empty/x", "")
+	c.write("faulty.yaml", "7", "empty/x", "")
+	assert.Regexp(t, `(?s)nowhere can't be read.*faulty\.yaml:1:1: this is a number`, c.ends(2, "test", "nowhere", "faulty.yaml").stderr)
 	c.fails(2, "empty: there is no *.test.yaml", "test", "empty")
 	c.fails(2, ".xml, .json or .html", "test", ".", "--report", "r.txt")
 	c.fails(2, "wants files of scenarios", "test")
@@ -381,7 +359,7 @@ func TestScenariosAreListedAndChosen(t *testing.T) {
 
 func TestTheSameSeedMakesTheSameIDs(t *testing.T) {
 	c := newTerminal(t)
-	c.scenarios("url: "+runningShop(t).URL, " [{name: a, steps: [{say: a}, {run: \"echo ${HEAD_ID} ${SESSION_ID} $HEADS_TOKEN $HEADS_SHARED_KEY >> out\"}]}]\n")
+	c.scenarios("url: "+runningShop(t), " [{name: a, steps: [{say: a}, {run: \"echo ${HEAD_ID} ${SESSION_ID} $HEADS_TOKEN $HEADS_SHARED_KEY >> out\"}]}]\n")
 	c.ok("test", "s.yaml", "--seed", "7")
 	c.ok("test", "s.yaml", "--seed", "7", "--repeat", "2", "-j", "1")
 	c.ok("test", "s.yaml")
@@ -394,7 +372,7 @@ func TestTheSameSeedMakesTheSameIDs(t *testing.T) {
 
 func TestResultsInJSONAndReports(t *testing.T) {
 	c := newTerminal(t).with("KEY_OF_SHOP=very-secret-key", "SHOP_TOKEN=very-secret-token")
-	c.scenarios("url: "+runningShop(t).URL+", shared_key: {env: KEY_OF_SHOP}", `
+	c.scenarios("url: "+runningShop(t)+", shared_key: {env: KEY_OF_SHOP}", `
   - {name: good & <well>, steps: [{say: a}]}
   - {name: bad, steps: [{say: a}, {events: [start_conversation]}, {run: "echo very-secret-key ${env:SHOP_TOKEN}", expect: {stdout: x}, within: 2s}]}
 `)
@@ -409,8 +387,7 @@ func TestResultsInJSONAndReports(t *testing.T) {
 	assert.Len(t, bad["deliveries"], 1)
 	assert.Subset(t, summary, object{"counts": object{"passed": 1.0, "failed": 1.0, "skipped": 0.0}, "seed": 5.0})
 
-	suites, err := junit.IngestFile(filepath.Join(c.dir, "r.xml"))
-	require.NoError(t, err)
+	suites := need(junit.IngestFile(filepath.Join(c.dir, "r.xml")))(t)
 	require.Len(t, suites, 1)
 	assert.Equal(t, []any{"s.yaml", 2, 1}, []any{suites[0].Name, suites[0].Totals.Tests, suites[0].Totals.Failed})
 	failed := suites[0].Tests[1]
@@ -426,7 +403,6 @@ func TestResultsInJSONAndReports(t *testing.T) {
 	assert.NotContains(t, r.stdout+c.read("r.xml")+c.read("r.json")+c.read("r.html"), "very-secret")
 }
 
-// A file of scenarios takes its heads from another file; one with a fault is refused.
 func TestHeadsComeFromAFileAnEnvironmentOrASeed(t *testing.T) {
 	const desk = "1c42cf85-0000-4000-8000-000000000000"
 	c := newTerminal(t)
@@ -449,7 +425,7 @@ heads:
 	c.write("seed.json", `{"heads":[{"id":"`+someID+`","name":"Lobby","operationMode":"oc","enableEvents":true,"greetings":"Visit http://127"}],`+
 		`"registrations":[{"headId":"`+someID+`","webhookUrl":"${BACKEND}/events","startConversation":true}]}`)
 	c.write("faulty.json", strings.Replace(c.read("seed.json"), "operationMode", "opMode", 1))
-	shop := runningShop(t).URL
+	shop := runningShop(t)
 	for source, fault := range map[string]string{
 		`heads: {file: ../heads.yaml, replace: {"https://app.example.com": "${BACKEND}"}, only: [Lobby]}`:           "",
 		`heads: {file: ../heads.yaml, replace: {"https://app.example.com": "${BACKEND}"}}`:                          "2:8: the webhook at https://other.example.com is neither",
@@ -478,28 +454,19 @@ heads:
 var (
 	saved     = regexp.MustCompile("(?s)[Ss]ave it as\\s`([a-z.]+)`:\n\n```(?:python|yaml)\n(.*?)```")
 	shellRuns = regexp.MustCompile("(?s)```sh\n(.*?)```\n.*?```text\n(.*?)```")
-	changing  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9.]+(µs|ms|s)$`)
+	changing  = regexp.MustCompile(`(?m)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9.]+(µs|ms|s)$`)
 )
 
-// TestThePageOfScenariosRuns writes the files of the page, runs its commands and
-// compares their outputs, ids and times apart.
+// The outputs are compared, ids and times apart.
 func TestThePageOfScenariosRuns(t *testing.T) {
-	page, err := os.ReadFile("../../docs/scenarios.md")
-	require.NoError(t, err)
-	c := newTerminal(t)
-	files := saved.FindAllStringSubmatch(string(page), -1)
+	page, c := contents(t, "../../docs/scenarios.md"), newTerminal(t)
+	files := saved.FindAllStringSubmatch(page, -1)
 	require.Len(t, files, 2)
 	for _, file := range files {
 		c.write(file[1], file[2])
 	}
-	plain := func(text string) string {
-		var b strings.Builder
-		for line := range strings.Lines(text) {
-			b.WriteString(changing.ReplaceAllString(strings.TrimSuffix(line, "\n"), "…") + "\n")
-		}
-		return b.String()
-	}
-	runs := shellRuns.FindAllStringSubmatch(string(page), -1)
+	plain := func(text string) string { return changing.ReplaceAllString(text, "…") }
+	runs := shellRuns.FindAllStringSubmatch(page, -1)
 	require.Len(t, runs, 2)
 	for _, run := range runs {
 		assert.Equal(t, plain(run[2]), plain(c.shell(run[1])))
@@ -521,8 +488,7 @@ HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Shop).serve_forever()
 
 func TestWhatFellDueWhileTheBackEndGetsReadyIsSentThen(t *testing.T) {
 	c := newTerminal(t)
-	c.write("shop.py", warmingUp)
-	c.write("s.yaml", "backend: {start: [python3, shop.py], ready: /}\nservice: {retry: [700ms, 20s]}\n"+lobby+`scenarios:
+	c.write("shop.py", warmingUp, "s.yaml", "backend: {start: [python3, shop.py], ready: /}\nservice: {retry: [700ms, 20s]}\n"+lobby+`scenarios:
   - name: a
     steps:
       - backend: kill
@@ -571,16 +537,17 @@ func TestAHeadsFileOfAScenarioShowsNothingOfOtherFiles(t *testing.T) {
 func TestAllowHostLetsAScenarioCallARealHost(t *testing.T) {
 	c := newTerminal(t)
 	shop := runningShop(t)
-	c.write("s.yaml", fmt.Sprintf("backend: {url: %q}\n%s", shop.URL, strings.ReplaceAll(lobby, "${BACKEND}", "https://Shop.example"))+
+	c.write("s.yaml", fmt.Sprintf("backend: {url: %q}\n%s", shop, strings.ReplaceAll(lobby, "${BACKEND}", "https://Shop.example"))+
 		`scenarios: [{name: a, steps: [{call: order_status, with: {order: "7"}, expect: {message: order_status}}, {say: Hello}, {events: [start_conversation]}]}]`)
 	for _, args := range [][]string{{"test", "s.yaml"}, {"test", "s.yaml", "--allow-host", "other.example"}} {
 		r := c.ends(2, args...)
 		assert.Contains(t, r.stderr, "s.yaml:7:74: the tool at https://Shop.example is neither on this machine nor below the url of the back end")
 		assert.Contains(t, r.stderr, "or allow its host with --allow-host")
 	}
-	c.ok("test", "s.yaml", "--allow-host", "shop.EXAMPLE="+shop.URL)
-	c.ok("test", "s.yaml", "--allow-host", "*="+shop.URL)
+	c.ok("test", "s.yaml", "--allow-host", "shop.EXAMPLE="+shop)
+	c.ok("test", "s.yaml", "--allow-host", "*="+shop)
 	c.fails(2, `--allow-host: "https://shop.example" is not a host`, "test", "s.yaml", "--allow-host", "https://shop.example")
-	c.fails(2, "given twice", "test", "s.yaml", "--allow-host", "a.example", "--allow-host", "A.example=http://127.0.0.1:1")
-	c.fails(2, "given twice", "test", "s.yaml", "--allow-host", "a.example", "--allow-host", "a.example=http://127.0.0.1:1")
+	for _, again := range []string{"A.example=http://127.0.0.1:1", "a.example=http://127.0.0.1:1"} {
+		c.fails(2, "given twice", "test", "s.yaml", "--allow-host", "a.example", "--allow-host", again)
+	}
 }

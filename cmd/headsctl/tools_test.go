@@ -21,8 +21,7 @@ x_key: kept
 
 func TestToolsArePutListedCheckedAndRemoved(t *testing.T) {
 	c := demo(t)
-	c.write("tool.yaml", toolFile)
-	c.write("about.txt", "Tells where an order is.\n")
+	c.write("tool.yaml", toolFile, "about.txt", "Tells where an order is.\n", "bad.yaml", "name: a b\nurl: http://x.example.com\n")
 	assert.Equal(t, "put order_status\n", c.ok("tools", "put", c.ids[0], "-f", "tool.yaml"))
 	list := parse[[]object](t, c.ok("tools", "list", c.ids[0], "-o", "json"))
 	require.Len(t, list, 1)
@@ -30,19 +29,14 @@ func TestToolsArePutListedCheckedAndRemoved(t *testing.T) {
 	assert.Equal(t, "kept", parse[[]object](t, c.ok("tools", "list", c.ids[0], "-o", "json", "--show-secrets"))[0]["x_key"])
 	assert.Contains(t, c.ok("tools", "list", c.ids[0]), "order_status  order:string")
 	assert.Equal(t, "[]\n", c.ok("tools", "list", c.ids[1], "-o", "json"))
-
 	r := c.ends(1, "tools", "check", c.ids[0], "-o", "json")
 	assert.Empty(t, r.stderr)
 	assert.Equal(t, "tool_not_in_prompt", parse[[]object](t, r.stdout)[0]["code"])
 	assert.Contains(t, c.run("tools", "check", c.ids[22]).stdout, "tool_invalid")
 	c.ok("set", c.ids[0], "promptConfig.system_prompt=Call order_status with order.")
 	assert.Equal(t, "[]\n", c.ok("tools", "check", c.ids[0], "-o", "json"))
-
-	near := c.fails(0, "did you mean order_status?", "tools", "remove", c.ids[0], "order_statu")
-	assert.Equal(t, "unchanged\n", near.stdout)
+	assert.Equal(t, "unchanged\n", c.fails(0, "did you mean order_status?", "tools", "remove", c.ids[0], "order_statu").stdout)
 	assert.Equal(t, "removed order_status\n", c.ok("tools", "remove", c.ids[0], "order_status"))
-
-	c.write("bad.yaml", "name: a b\nurl: http://x.example.com\n")
 	assert.Contains(t, c.ends(2, "tools", "put", c.ids[0], "-f", "bad.yaml").stderr, "bad.yaml: ")
 	c.ok("set", c.ids[1], "operationMode=ttt")
 	c.ends(1, "tools", "put", c.ids[1], "-f", "tool.yaml") // the service would never call it
@@ -74,7 +68,6 @@ func TestToolsAreCalledAsTheServiceDoes(t *testing.T) {
 	assert.NotEmpty(t, body["session_metadata"].(object)["session_id"])
 	delete(body, "session_metadata")
 	assert.Equal(t, object{"order": "007", "count": 2.0, "any": []any{1.0}}, body)
-
 	r := c.fails(1, `expected {"message": "…"}, the reply has "result"`, "tools", "call", someID, "old")
 	assert.Equal(t, replies["/old"]+"\n", r.stdout, "the reply is printed all the same")
 	<-bodies
@@ -101,13 +94,12 @@ func TestUnknownTypesAreNotesAndNothingIsLeftOut(t *testing.T) {
 	exported := c.ends(0, "export", id)
 	assert.NotContains(t, exported.stderr, "left out")
 	assert.Contains(t, exported.stdout, "name: order_status")
-	c.write("heads.yaml", exported.stdout)
+	const tool = "name: a\ndescription: d\nurl: https://a.example.com/a\nparameters:\n  - {name: x, type: strnig, description: d}\n"
+	c.write("heads.yaml", exported.stdout, "tool.yaml", tool, "placeholder.yaml", strings.Replace(tool, "strnig", "<TYPE>", 1))
 	plan := c.ends(0, "plan", "-f", "heads.yaml")
 	assert.Contains(t, plan.stdout, "0 pending, 1 unchanged")
 	assert.Contains(t, plan.stderr, `note: tool "order_status" parameter "day" has the unknown type "strnig" (did you mean string?)`)
 	assert.Contains(t, plan.stderr, `note: tool "order_status" parameter "order" has no type`)
-	c.write("tool.yaml", "name: a\ndescription: d\nurl: https://a.example.com/a\nparameters:\n  - {name: x, type: strnig, description: d}\n")
 	assert.Contains(t, c.ends(0, "tools", "put", id, "-f", "tool.yaml").stderr, "did you mean string?")
-	c.write("tool.yaml", strings.Replace(c.read("tool.yaml"), "strnig", "<TYPE>", 1))
-	c.fails(2, "is a placeholder", "tools", "put", id, "-f", "tool.yaml")
+	c.fails(2, "is a placeholder", "tools", "put", id, "-f", "placeholder.yaml")
 }

@@ -13,18 +13,12 @@ func TestValuesArePutBackIntoURLsAsWholeWords(t *testing.T) {
 		"app": "https://staging.example.com", "shop": "https://staging.example.com/shop", "host": "cdn.example.com", "base": "https://base.example.com/", "none": "", "shard": "eu",
 	}})
 	for text, want := range map[string]string{
-		"https://staging.example.com":                       "${app}",
-		"https://staging.example.com/x?a=b":                 "${app}/x?a=b",
-		"https://staging.example.com:8443/x":                "${app}:8443/x",
-		"https://staging.example.community/x":               "https://${env}.example.community/x",
-		"https://staging.example.com/shop/1":                "${shop}/1",
-		"https://staging.example.com/shopping":              "${app}/shopping",
-		"https://a.cdn.example.com/x":                       "https://a.${host}/x",
-		"https://acdn.example.com/x":                        "https://acdn.example.com/x",
-		"https://base.example.com/x":                        "${base}x",
+		"https://staging.example.com": "${app}", "https://staging.example.com/x?a=b": "${app}/x?a=b", "https://staging.example.com:8443/x": "${app}:8443/x",
+		"https://staging.example.community/x": "https://${env}.example.community/x", "https://staging.example.com/shop/1": "${shop}/1",
+		"https://staging.example.com/shopping": "${app}/shopping", "https://a.cdn.example.com/x": "https://a.${host}/x",
+		"https://acdn.example.com/x": "https://acdn.example.com/x", "https://base.example.com/x": "${base}x",
 		"https://api-staging.example.org/eu/neu":            "https://api-${env}.example.org/${shard}/neu",
-		"see https://staging.example.com/x, staging, or eu": "see ${app}/x, staging, or eu",
-		"staging": "staging",
+		"see https://staging.example.com/x, staging, or eu": "see ${app}/x, staging, or eu", "staging": "staging",
 		"https://other.example.com/0123456789abcdef/eu": "https://other.example.com/0123456789abcdef/${shard}",
 	} {
 		assert.Equal(t, want, x.show(x.put(text)), text)

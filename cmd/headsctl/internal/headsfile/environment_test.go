@@ -25,7 +25,7 @@ const both = `environments:
 `
 
 func TestAnEnvironmentFillsInItsValues(t *testing.T) {
-	file, err := Parse([]byte(both+`defaults: {set: {greetings: "I am ${env}, $${app}, $$${app} $5 {x}", alias: &a "${app}"}}
+	file := parse(t, both+`defaults: {set: {greetings: "I am ${env}, $${app}, $$${app} $5 {x}", alias: &a "${app}"}}
 heads:
   - id: {staging: `+stagingID+`, production: `+productionID+`}
     label: Lobby ${env}
@@ -33,8 +33,7 @@ heads:
     webhooks: [{url: "${app}/heads/events", events: [start_conversation]}]
   - id: {staging: null, production: bbbbbbbb-0000-4000-8000-000000000002}
     label: Annex
-`), NoFolder)
-	require.NoError(t, err)
+`, NoFolder)
 	assert.Equal(t, []string{"staging", "production"}, file.Names())
 	specs, err := file.Specs("staging")
 	require.NoError(t, err)
@@ -51,10 +50,7 @@ heads:
 	assert.Equal(t, "https://app.example.com", heads[0].Spec.Set["alias"])
 	assert.Equal(t, map[string]string{"staging": "", "production": "bbbbbbbb-0000-4000-8000-000000000002"}, heads[1].IDs)
 	assert.True(t, file.Environments[1].Protect)
-
-	specs, err = parseSpecs([]byte("heads: [{id: a, label: \"${x} $${y}\"}]"), NoFolder)
-	require.NoError(t, err)
-	assert.Equal(t, "${x} $${y}", specs[0].Label, "a file without environments means what it meant")
+	assert.Equal(t, "${x} $${y}", specsIn(t, "", "heads: [{id: a, label: \"${x} $${y}\"}]", NoFolder)[0].Label, "a file without environments means what it meant")
 }
 
 func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
@@ -95,20 +91,18 @@ func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
 		"value of the second alone": {"environments:\n  a: {" + base + "}\n  b: {" + base + ", values: {x: y}}\nheads: [{id: {a: null, b: " + stagingID + "}}]\n",
 			"2:6: the value x of b is missing for a"},
 	} {
-		file, err := Parse([]byte(row.text), NoFolder)
-		require.NoError(t, err, name)
-		environment := ""
+		file, environment := parse(t, row.text, NoFolder), ""
 		if len(file.Environments) > 0 {
 			environment = file.Environments[len(file.Environments)-1].Name
 		}
-		_, err = file.Heads(environment)
+		_, err := file.Heads(environment)
 		require.ErrorContains(t, err, row.want, name)
 		assert.NotContains(t, err.Error(), "s3cr", name)
 	}
 }
 
 func TestAllFaultsOfAFileAreToldAtOnce(t *testing.T) {
-	_, err := headsIn(t, "staging", both+"heads:\n  - {id: "+stagingID+", lable: x}\n  - {id: {staging: x, production: null}, label: \"${a}\"}\n", NoFolder)
+	_, err := parse(t, both+"heads:\n  - {id: "+stagingID+", lable: x}\n  - {id: {staging: x, production: null}, label: \"${a}\"}\n", NoFolder).Heads("staging")
 	for _, want := range []string{"5:10: the head has no id", "5:48: unknown key \"lable\"", "6:20: \"x\"", "6:49: ${a}"} {
 		assert.ErrorContains(t, err, want)
 	}
@@ -116,22 +110,20 @@ func TestAllFaultsOfAFileAreToldAtOnce(t *testing.T) {
 
 func TestTextsThatAreFilledInAreBounded(t *testing.T) {
 	long := strings.ReplaceAll(both, "https://staging.example.com", strings.Repeat("x", 1<<19))
-	_, err := headsIn(t, "staging", long+"heads: [{id: {staging: "+stagingID+", production: null}, label: \""+strings.Repeat("${app}", 1<<18)+"\"}]\n", NoFolder)
+	_, err := parse(t, long+"heads: [{id: {staging: "+stagingID+", production: null}, label: \""+strings.Repeat("${app}", 1<<18)+"\"}]\n", NoFolder).Heads("staging")
 	assert.ErrorContains(t, err, "the texts have more than 4194304 bytes")
 }
 
 func TestAFileOfFaultsIsReadAtOnce(t *testing.T) {
-	var values, label strings.Builder
+	values, label := "", ""
 	for n := range 5_000 {
-		fmt.Fprintf(&values, "value_%d: x, ", n)
-		fmt.Fprintf(&label, "${valeu_%d}", n)
+		values += fmt.Sprintf("value_%d: x, ", n)
+		label += fmt.Sprintf("${valeu_%d}", n)
 	}
-	text := "environments:\n  staging: {base_url: \"https://a.example.com\", values: {" + values.String() + "}}\nheads:\n"
-	for range 30 {
-		text += "  - {id: {staging: " + stagingID + "}, lable: x, label: \"" + label.String() + "\"}\n"
-	}
+	text := "environments:\n  staging: {base_url: \"https://a.example.com\", values: {" + values + "}}\nheads:\n" +
+		strings.Repeat("  - {id: {staging: "+stagingID+"}, lable: x, label: \""+label+"\"}\n", 30)
 	begun := time.Now()
-	_, err := headsIn(t, "staging", text, NoFolder)
+	_, err := parse(t, text, NoFolder).Heads("staging")
 	require.Error(t, err)
 	lines := strings.Split(err.Error(), "\n")
 	assert.Len(t, lines, yamltext.MaxFaults+1)
@@ -150,7 +142,7 @@ func TestTokensGoToOneHost(t *testing.T) {
 		"two paths":           {`base_url: "https://a.example.com/one", token: {env: HEADS_A}`, `base_url: "https://A.example.com/two", token: {env: HEADS_A}`, ""},
 		"one variable":        {`base_url: {env: A}, token: {env: HEADS_A}`, `base_url: {env: A}, token: {env: HEADS_A}`, ""},
 	} {
-		_, err := headsIn(t, "a", "environments:\n  a: {"+row.first+"}\n  b: {"+row.second+"}\nheads: [{id: {a: "+stagingID+", b: null}}]\n", NoFolder)
+		_, err := parse(t, "environments:\n  a: {"+row.first+"}\n  b: {"+row.second+"}\nheads: [{id: {a: "+stagingID+", b: null}}]\n", NoFolder).Heads("a")
 		if row.want == "" {
 			require.NoError(t, err, name)
 		} else {
@@ -160,7 +152,7 @@ func TestTokensGoToOneHost(t *testing.T) {
 }
 
 func TestALabelOfSeveralHeadsIsNoChoice(t *testing.T) {
-	heads, err := headsIn(t, "staging", both+"heads:\n  - {id: {staging: "+stagingID+", production: null}, label: A}\n  - {id: {staging: aaaaaaaa-0000-4000-8000-000000000002, production: null}, label: A}\n", NoFolder)
+	heads, err := parse(t, both+"heads:\n  - {id: {staging: "+stagingID+", production: null}, label: A}\n  - {id: {staging: aaaaaaaa-0000-4000-8000-000000000002, production: null}, label: A}\n", NoFolder).Heads("staging")
 	require.NoError(t, err)
 	_, err = Select(heads, "staging", []string{"A"})
 	require.ErrorContains(t, err, `2 heads have the label "A"; give the id`)

@@ -16,16 +16,8 @@ import (
 
 const someID = "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01"
 
-func parseSpecs(text []byte, folder string) ([]fleet.Spec, error) {
-	file, err := Parse(text, folder)
-	if err != nil {
-		return nil, err
-	}
-	return file.Specs("")
-}
-
 func TestDefaultsAreUnderEachHead(t *testing.T) {
-	specs, err := parseSpecs([]byte(`
+	specs := specsIn(t, "", `
 defaults:
   set: {greetings: Hello, alias: a, customWords: {a: b}}
   voice: {provider: azure, id: v}
@@ -43,8 +35,7 @@ heads:
     webhooks: []
     prune_webhooks: false
     tools: [{name: t, description: d, url: https://a.example.com, x_more: [1]}]
-`), ".")
-	require.NoError(t, err)
+`, ".")
 	require.Len(t, specs, 2)
 	yes, no := true, false
 	assert.Equal(t, fleet.Spec{
@@ -66,7 +57,7 @@ heads:
 
 func TestAFileStandsForAnyText(t *testing.T) {
 	dir := folderOf(t, map[string]string{"p/a.txt": "A\n\n", "crlf.txt": "C\r\n", "id": someID})
-	specs, err := parseSpecs([]byte(`
+	s := specsIn(t, "", `
 heads:
   - id: {file: id}
     label: {file: p/a.txt}
@@ -84,9 +75,7 @@ heads:
         url: {file: crlf.txt}
         parameters: [{name: n, type: string, description: {file: p/a.txt}}]
         x_more: {file: p/a.txt}
-`), dir)
-	require.NoError(t, err)
-	s := specs[0]
+`, dir)[0]
 	assert.Equal(t, []string{someID, "A\n", "C"}, []string{s.ID, s.Label, s.Voice.Provider}, "without one newline at its end")
 	assert.Equal(t, map[string]any{
 		"greetings": "C", "promptConfig": json.RawMessage(`{"system_prompt":"A\n"}`), "phrases": json.RawMessage(`["x","A\n"]`),
@@ -99,8 +88,7 @@ heads:
 }
 
 func TestJSONIsRead(t *testing.T) {
-	specs, err := parseSpecs([]byte("\ufeff{\"heads\":\r\n\t[{\"id\": \"a\\/b\\ud83d\\ude00\",\t\"set\": {\"semanticThreshold\": 1e-3, \"pluginOperationalModeConfig\": {\"x\": [1E5, \"1e3\", null, true]}}}]}\n"), ".")
-	require.NoError(t, err)
+	specs := specsIn(t, "", "\ufeff{\"heads\":\r\n\t[{\"id\": \"a\\/b\\ud83d\\ude00\",\t\"set\": {\"semanticThreshold\": 1e-3, \"pluginOperationalModeConfig\": {\"x\": [1E5, \"1e3\", null, true]}}}]}\n", ".")
 	assert.Equal(t, "a/b😀", specs[0].ID)
 	assert.Equal(t, map[string]any{"semanticThreshold": json.RawMessage("1e-3"), "pluginOperationalModeConfig": json.RawMessage(`{"x":[1E5,"1e3",null,true]}`)}, specs[0].Set)
 }
@@ -120,35 +108,33 @@ func TestFaultsOfYAMLHaveLineAndColumn(t *testing.T) {
 		{"heads:\n  - id: a\n    set: {name: {file: none.txt}}\n", "3:17: the file none.txt can't be read"},
 		{"heads:\n  - id: a\n    label: {file: none.txt}\n", "the file none.txt can't be read"},
 		{"heads:\n  - id: a\n    tools: [{name: {file: none.txt}}]\n", "3:20: the file none.txt can't be read"},
+		{entry("voice: {provider: azure, id: 0123456}"), `3:34: 0123456 is a number in YAML; write "0123456" for the text`},
+		{entry("set: {name: 0x1F}"), `3:17: 0x1F is a number in YAML; write "0x1F" for the text`},
+		{entry("set: {alias: 1_000}"), `1_000 is a number in YAML; write "1_000" for the text`},
+		{entry("set: {customWords: {007: bond}}"), `3:25: 007 is a number in YAML; write "007" for the text`},
+		{entry("set: {greetings: False}"), `False is a boolean in YAML; write "False" for the text`},
+		{entry("set: {greetings: 2026-08-31}"), `2026-08-31 is a date in YAML; write "2026-08-31" for the text`},
+		{entry("set: {pluginOperationalModeConfig: {day: 2026-08-31}}"), `2026-08-31 is a date in YAML; write "2026-08-31" for the text`},
+		{"defaults: {set: {name: 7}}\nheads: [{id: 0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01}, {id: 0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b02}]\n", `1:24: 7 is a number in YAML; write "7" for the text`},
+		{`{"heads": [{"id": 7}]}`, `1:19: 7 is a number in YAML; write "7" for the text`},
+		{entry("set: {semanticThreshold: 0x1F}"), `0x1F is a number that JSON can't hold as it is written; write it in decimal, or "0x1F" for the text`},
+		{entry("set: {pluginOperationalModeConfig: {a: .inf}}"), `.inf is a number that JSON can't hold`},
+		{entry("set: {voiceflowApiKey: 0123456}"), "3:28: this is a number in YAML; write it in quotes for the text"},
+		{entry("set: {name: !!int 7}"), "the tag !!int is not supported; leave it out"},
 	} {
-		_, err := parseSpecs([]byte(row[0]), dir)
+		file, err := Parse([]byte(row[0]), dir)
+		if err == nil {
+			_, err = file.Specs("")
+		}
 		require.ErrorContains(t, err, row[1], row[0])
 		assert.NotContains(t, err.Error(), "\n", row[0])
 	}
 }
 
+func entry(rest string) string { return "heads:\n  - id: " + someID + "\n    " + rest + "\n" }
+
 func TestValuesArriveAsTheyWereWritten(t *testing.T) {
-	entry := func(rest string) string { return "heads:\n  - id: " + someID + "\n    " + rest + "\n" }
-	for name, row := range map[string]struct{ text, want string }{
-		"number as a voice":       {entry("voice: {provider: azure, id: 0123456}"), `3:34: 0123456 is a number in YAML; write "0123456" for the text`},
-		"hexadecimal":             {entry("set: {name: 0x1F}"), `3:17: 0x1F is a number in YAML; write "0x1F" for the text`},
-		"underscores":             {entry("set: {alias: 1_000}"), `1_000 is a number in YAML; write "1_000" for the text`},
-		"name of a custom word":   {entry("set: {customWords: {007: bond}}"), `3:25: 007 is a number in YAML; write "007" for the text`},
-		"boolean":                 {entry("set: {greetings: False}"), `False is a boolean in YAML; write "False" for the text`},
-		"date":                    {entry("set: {greetings: 2026-08-31}"), `2026-08-31 is a date in YAML; write "2026-08-31" for the text`},
-		"date in a configuration": {entry("set: {pluginOperationalModeConfig: {day: 2026-08-31}}"), `2026-08-31 is a date in YAML; write "2026-08-31" for the text`},
-		"defaults, once":          {"defaults: {set: {name: 7}}\nheads: [{id: 0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01}, {id: 0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b02}]\n", `1:24: 7 is a number in YAML; write "7" for the text`},
-		"in JSON":                 {`{"heads": [{"id": 7}]}`, `1:19: 7 is a number in YAML; write "7" for the text`},
-		"number that JSON lacks":  {entry("set: {semanticThreshold: 0x1F}"), `0x1F is a number that JSON can't hold as it is written; write it in decimal, or "0x1F" for the text`},
-		"infinity":                {entry("set: {pluginOperationalModeConfig: {a: .inf}}"), `.inf is a number that JSON can't hold`},
-		"a secret":                {entry("set: {voiceflowApiKey: 0123456}"), "3:28: this is a number in YAML; write it in quotes for the text"},
-		"a tag":                   {entry("set: {name: !!int 7}"), "the tag !!int is not supported; leave it out"},
-	} {
-		_, err := parseSpecs([]byte(row.text), ".")
-		require.ErrorContains(t, err, row.want, name)
-		assert.NotContains(t, err.Error(), "\n", "one fault")
-	}
-	specs, err := parseSpecs([]byte(entry(`label: "007"
+	specs := specsIn(t, "", entry(`label: "007"
     set:
       name: '1.10'
       alias: !!str 0x1F
@@ -158,8 +144,7 @@ func TestValuesArriveAsTheyWereWritten(t *testing.T) {
       fileUrl: ~
       semanticThreshold: 0.10
       customWords: {zebra: "007", "1": a, Ada: b}
-      pluginOperationalModeConfig: {z: 12345678901234567890, a: 1.10, m: [9007199254740993, true, null, yes]}`)), ".")
-	require.NoError(t, err)
+      pluginOperationalModeConfig: {z: 12345678901234567890, a: 1.10, m: [9007199254740993, true, null, yes]}`), ".")
 	assert.Equal(t, "007", specs[0].Label)
 	assert.Equal(t, map[string]any{
 		"name": "1.10", "alias": "0x1F", "greetings": "Yes", "suggestions": json.RawMessage(`["No","on","2026-08-31"]`), "voiceflowApiKey": nil, "fileUrl": nil,
@@ -169,8 +154,7 @@ func TestValuesArriveAsTheyWereWritten(t *testing.T) {
 }
 
 func TestMergeKeysAndAliasesAreRead(t *testing.T) {
-	specs, err := parseSpecs([]byte("defaults:\n  set: &s {name: A, alias: B}\nheads:\n  - {id: a, set: {<<: *s, alias: C}}\n  - {id: b, set: *s}\n"), ".")
-	require.NoError(t, err)
+	specs := specsIn(t, "", "defaults:\n  set: &s {name: A, alias: B}\nheads:\n  - {id: a, set: {<<: *s, alias: C}}\n  - {id: b, set: *s}\n", ".")
 	assert.Equal(t, map[string]any{"name": "A", "alias": "C"}, specs[0].Set)
 	assert.Equal(t, map[string]any{"name": "A", "alias": "B"}, specs[1].Set)
 }
@@ -188,14 +172,9 @@ func TestFilesAreReadBelowTheFolderAlone(t *testing.T) {
 		"large": "the file large has more than 1048576 bytes",
 		"../" + filepath.Base(outside) + "/secret": "is not below the folder of the file that names it",
 		filepath.Join(outside, "secret"):           "is not below the folder of the file that names it",
-		"out":                                      "the file out is not below the folder of the file that names it",
-		"folder-out/secret":                        "is not below the folder of the file that names it",
-		"/proc/self/environ":                       "is not below the folder of the file that names it",
-		"/dev/zero":                                "is not below the folder of the file that names it",
-		"sub":                                      "sub is not a regular file",
-		".":                                        ". is not a regular file",
-		"":                                         "is not a regular file",
-		"loop":                                     "the file loop can't be read",
+		"out":                                      "the file out is not below the folder of the file that names it", "folder-out/secret": "is not below the folder of the file that names it",
+		"/proc/self/environ": "is not below the folder of the file that names it", "/dev/zero": "is not below the folder of the file that names it",
+		"sub": "sub is not a regular file", ".": ". is not a regular file", "": "is not a regular file", "loop": "the file loop can't be read",
 	} {
 		text, err := readText(dir, path, maxFileText)
 		if want == "" {

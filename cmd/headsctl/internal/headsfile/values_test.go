@@ -8,9 +8,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/fleet"
 )
 
-// folderOf returns a folder with files.
 func folderOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -22,12 +24,20 @@ func folderOf(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// headsIn reads the heads of an environment from a file.
-func headsIn(t *testing.T, environment, text, dir string) ([]Head, error) {
+// parse reads a file whose faults are those of Heads.
+func parse(t *testing.T, text, dir string) *File {
 	t.Helper()
 	file, err := Parse([]byte(text), dir)
 	require.NoError(t, err)
-	return file.Heads(environment)
+	return file
+}
+
+// specsIn returns the specs of an environment in which there is no fault.
+func specsIn(t *testing.T, environment, text, dir string) []fleet.Spec {
+	t.Helper()
+	specs, err := parse(t, text, dir).Specs(environment)
+	require.NoError(t, err, text)
+	return specs
 }
 
 const someHead = "heads:\n  - {id: {staging: " + stagingID + "}, label: Lobby"
@@ -42,21 +52,15 @@ const listOfTools = `[{"name": "find", "description": "Finds in ${env}, not $${e
 func TestToolsOfAFileAreFilledIn(t *testing.T) {
 	dir := folderOf(t, map[string]string{"tools.json": strings.ReplaceAll(listOfTools, ",", ",\r\n  "), "none.json": "[]"})
 	for name, text := range map[string]string{
-		"entry":    someHead + ", tools: {file: tools.json}}",
-		"defaults": "defaults: {tools: {file: tools.json}}\n" + someHead + "}",
+		"entry": someHead + ", tools: {file: tools.json}}", "defaults": "defaults: {tools: {file: tools.json}}\n" + someHead + "}",
 	} {
-		heads, err := headsIn(t, "staging", oneWith(`"https://a.example.com"`, text), dir)
-		require.NoError(t, err, name)
-		tools := *heads[0].Spec.Tools
+		tools := *specsIn(t, "staging", oneWith(`"https://a.example.com"`, text), dir)[0].Tools
 		require.Len(t, tools, 1, name)
 		assert.Equal(t, "https://a.example.com/find", tools[0].URL, name)
 		assert.Contains(t, tools[0].Description, "in staging,")
 		assert.Contains(t, tools[0].Description, "${env}.")
 	}
-	specs, err := parseSpecs([]byte("heads: [{id: "+stagingID+", tools: {file: none.json}}]"), dir)
-	require.NoError(t, err)
-	require.NotNil(t, specs[0].Tools)
-	assert.Empty(t, *specs[0].Tools, "no tools, as [] in heads.yaml")
+	assert.Equal(t, &[]heads.Tool{}, specsIn(t, "", "heads: [{id: "+stagingID+", tools: {file: none.json}}]", dir)[0].Tools, "as [] in heads.yaml")
 }
 
 func TestFaultsOfAFileOfToolsHaveBothPlaces(t *testing.T) {
@@ -65,16 +69,12 @@ func TestFaultsOfAFileOfToolsHaveBothPlaces(t *testing.T) {
 		"again.json": "{file: empty.json}",
 	})
 	for path, says := range map[string][]string{
-		"empty.json":   {"4:48: empty.json:1:1: there are no tools; write a list of them, or [] for none"},
-		"object.json":  {"4:48: object.json:1:1: "},
-		"again.json":   {"4:48: again.json:1:1: "},
-		"text.json":    {"4:48: text.json:2:2: "},
-		"bad.json":     {"4:48: bad.json:"},
+		"empty.json": {"4:48: empty.json:1:1: there are no tools; write a list of them, or [] for none"}, "object.json": {"4:48: object.json:1:1: "},
+		"again.json": {"4:48: again.json:1:1: "}, "text.json": {"4:48: text.json:2:2: "}, "bad.json": {"4:48: bad.json:"},
 		"unknown.json": {"4:48: unknown.json:2:12: ${toosl} is no value of the environments (did you mean tools?)", "4:48: unknown.json:2:31: ${x} is no value"},
-		"absent.json":  {"4:48: the file absent.json can't be read"},
-		"../x.json":    {"4:48: "},
+		"absent.json":  {"4:48: the file absent.json can't be read"}, "../x.json": {"4:48: "},
 	} {
-		_, err := headsIn(t, "staging", oneWith("x", "heads:\n  - {id: {staging: null}, label: Lobby, tools: {file: "+path+"}}"), dir)
+		_, err := parse(t, oneWith("x", "heads:\n  - {id: {staging: null}, label: Lobby, tools: {file: "+path+"}}"), dir).Heads("staging")
 		for _, text := range says {
 			assert.ErrorContains(t, err, text, path)
 		}
@@ -91,19 +91,16 @@ heads:
   - {id: {staging: null, production: null, test: null}, set: {language: "${tools}", greetings: "${tools}"}}
 `
 	t.Setenv("HEADS_TEST_SET", "${tools}/${env}")
-	file, err := Parse([]byte(text), dir)
-	require.NoError(t, err)
+	file := parse(t, text, dir)
 	var secrets []string
 	file.Secret = func(text string) { secrets = append(secrets, text) }
-
 	for _, environment := range []string{"production", "test"} {
 		heads, err := file.Heads(environment)
 		require.NoError(t, err)
 		require.Len(t, heads, 1)
 	}
 	assert.Equal(t, []string{"https://a.example.com/${env}\r\n", "${tools}/${env}"}, secrets, "one newline is removed, nothing is filled in again")
-
-	_, err = file.Heads("staging")
+	_, err := file.Heads("staging")
 	require.EqualError(t, err, "6:73: ${tools} is given in line 2, column 66 of the environments: the variable HEADS_TEST_NOT_SET is not set; set it", "one error")
 }
 
@@ -117,34 +114,24 @@ func TestSecretValuesAreNoIDsLabelsOrNames(t *testing.T) {
 		"heads:\n  - {id: {staging: " + stagingID + "}, set: {name: \"Lobby ${tools}\"}}": "4:71: ",
 		"defaults: {set: {name: \"${tools}\"}}\n" + someHead + "}":                        "3:24: ",
 	} {
-		_, err := headsIn(t, "staging", oneWith("{env: HEADS_TEST_SET}", text), ".")
+		_, err := parse(t, oneWith("{env: HEADS_TEST_SET}", text), ".").Heads("staging")
 		require.ErrorContains(t, err, place+says, text)
 		assert.NotContains(t, err.Error(), "a-secret")
 	}
-	_, err := headsIn(t, "staging", oneWith("{env: HEADS_TEST_SET}", someHead+", set: {greetings: \"${tools}\"}}"), ".")
-	require.NoError(t, err)
+	specsIn(t, "staging", oneWith("{env: HEADS_TEST_SET}", someHead+", set: {greetings: \"${tools}\"}}"), ".")
 }
 
 func TestSecretValuesThatCannotBeUsedAreRefused(t *testing.T) {
 	dir := folderOf(t, map[string]string{"empty": "\n", "short": "abcdefg", "large": strings.Repeat("x", 64<<10+1), "full": strings.Repeat("x", 64<<10)})
-	read := func(value string) error {
-		_, err := headsIn(t, "staging", oneWith(value, someHead+", set: {greetings: \"${tools}\"}}"), dir)
-		return err
-	}
-	require.NoError(t, read("{file: full}"))
+	uses := someHead + ", set: {greetings: \"${tools}\"}}"
+	specsIn(t, "staging", oneWith("{file: full}", uses), dir)
 	for value, says := range map[string]string{
-		"{file: empty}":        "the file empty is empty; write the value into it",
-		"{file: short}":        "the value in the file short has fewer than 8 bytes",
-		"{file: large}":        "the file large has more than 65536 bytes",
-		"{file: ../x}":         "../x",
-		"{file: .}":            "is not a regular file",
-		"{file: 1}":            "1 is a number in YAML",
-		`{file: ""}`:           "is no path; give that of a file",
-		"{file: full, env: X}": `unknown key "env"`,
-		"{}":                   "write {env: NAME}",
-		"{env: a-b}":           "a variable has a name of letters",
+		"{file: empty}": "the file empty is empty; write the value into it", "{file: short}": "the value in the file short has fewer than 8 bytes",
+		"{file: large}": "the file large has more than 65536 bytes", "{file: ../x}": "../x", "{file: .}": "is not a regular file",
+		"{file: 1}": "1 is a number in YAML", `{file: ""}`: "is no path; give that of a file", "{file: full, env: X}": `unknown key "env"`,
+		"{}": "write {env: NAME}", "{env: a-b}": "a variable has a name of letters",
 	} {
-		err := read(value)
+		_, err := parse(t, oneWith(value, uses), dir).Heads("staging")
 		require.ErrorContains(t, err, says, value)
 		assert.NotContains(t, err.Error(), "abcdefg")
 	}

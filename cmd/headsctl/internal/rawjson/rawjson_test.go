@@ -2,6 +2,7 @@ package rawjson_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,23 +16,17 @@ func TestTakenApartAndPutTogetherAJSONDocumentIsTheSame(t *testing.T) {
 	build = func(value []byte) []byte {
 		switch rawjson.Kind(value) {
 		case "object":
-			out := []byte{'{'}
+			var members []string
 			for m := range rawjson.Members(value) {
-				if len(out) > 1 {
-					out = append(out, ',')
-				}
-				out = rawjson.AppendMember(out, m.Key, build(m.Value))
+				members = append(members, string(rawjson.AppendMember(nil, m.Key, build(m.Value))))
 			}
-			return append(out, '}')
+			return []byte("{" + strings.Join(members, ",") + "}")
 		case "array":
-			out := []byte{'['}
+			var elements []string
 			for element := range rawjson.Elements(value) {
-				if len(out) > 1 {
-					out = append(out, ',')
-				}
-				out = append(out, build(element)...)
+				elements = append(elements, string(build(element)))
 			}
-			return append(out, ']')
+			return []byte("[" + strings.Join(elements, ",") + "]")
 		case "string":
 			return rawjson.String(rawjson.Unquote(value))
 		}

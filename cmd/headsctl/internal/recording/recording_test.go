@@ -44,17 +44,23 @@ func read(t *testing.T, path string) *recording.Recording {
 	t.Helper()
 	file, err := os.Open(path)
 	require.NoError(t, err)
-	defer func() { _ = file.Close() }()
+	t.Cleanup(func() { _ = file.Close() })
 	r, err := recording.Read(file)
 	require.NoError(t, err)
 	return r
 }
 
-// write appends entries to a recording.
-func write(t *testing.T, path string, entries ...*recording.Entry) {
+func open(t *testing.T, path string) *recording.Writer {
 	t.Helper()
 	w, err := recording.Open(path, time.Now())
 	require.NoError(t, err)
+	return w
+}
+
+// write appends entries to a recording.
+func write(t *testing.T, path string, entries ...*recording.Entry) {
+	t.Helper()
+	w := open(t, path)
 	for _, e := range entries {
 		require.NoError(t, w.Append(e, true))
 	}
@@ -68,17 +74,9 @@ func contents(t *testing.T, path string) []byte {
 	return text
 }
 
-func mode(t *testing.T, path string) os.FileMode {
-	t.Helper()
-	info, err := os.Stat(path)
-	require.NoError(t, err)
-	return info.Mode().Perm()
-}
-
 func TestLinesOfSeveralGoroutinesAreWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.jsonl")
-	w, err := recording.Open(path, time.Now())
-	require.NoError(t, err)
+	w := open(t, path)
 	var writers sync.WaitGroup
 	for i := range 8 {
 		writers.Go(func() {
@@ -118,28 +116,24 @@ func TestARecordingIsForItsOwnerAlone(t *testing.T) {
 	require.NoError(t, os.Chmod(r, 0o644))
 	require.NoError(t, os.WriteFile(empty, nil, 0o644))
 	require.NoError(t, os.WriteFile(notes, []byte("buy milk\n"), 0o644))
-	for _, path := range []string{r, empty} {
-		write(t, path)
-		assert.Equal(t, os.FileMode(0o600), mode(t, path), path)
-	}
+	write(t, empty)
+	write(t, r)
 	_, err := recording.Open(notes, time.Now())
 	require.Error(t, err)
-	assert.Equal(t, os.FileMode(0o644), mode(t, notes), "what is no recording stays as it is")
+	for path, mode := range map[string]os.FileMode{r: 0o600, empty: 0o600, notes: 0o644} { // what is no recording stays as it is
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.Equal(t, mode, info.Mode(), path)
+	}
 }
 
 func TestABodyThatMayBeAnEventIsNoToolCall(t *testing.T) {
 	for body, want := range map[string]bool{
-		`{"order":"7","session_metadata":{}}`:                          true,
-		`{"a":1,"A":2,"session_metadata":{"event_type":"x"}}`:          true,
-		`{"EVENT_TYPE":"x","session_metadata":{}}`:                     false,
-		`{"eventType":"x","session_metadata":{}}`:                      false,
-		`{"Event-Type":"x","session_metadata":{}}`:                     false,
-		`{"event type":"x","session_metadata":{}}`:                     false,
-		`{"event\u005ftype":"","session_metadata":{}}`:                 false,
-		`{"event_type":"x","session_metadata":{}}`:                     false,
-		`{"order":"7","order":"8","session_metadata":{}}`:              false,
-		`{"session_metadata":{},"session_metadata":{"head_id":"h"}}`:   false,
-		`{"session_metadata":{},"event_type":"x","event_type":""}`:     false,
+		`{"order":"7","session_metadata":{}}`: true, `{"a":1,"A":2,"session_metadata":{"event_type":"x"}}`: true,
+		`{"EVENT_TYPE":"x","session_metadata":{}}`: false, `{"eventType":"x","session_metadata":{}}`: false, `{"Event-Type":"x","session_metadata":{}}`: false,
+		`{"event type":"x","session_metadata":{}}`: false, `{"event\u005ftype":"","session_metadata":{}}`: false,
+		`{"event_type":"x","session_metadata":{}}`: false, `{"order":"7","order":"8","session_metadata":{}}`: false,
+		`{"session_metadata":{},"session_metadata":{"head_id":"h"}}`: false, `{"session_metadata":{},"event_type":"x","event_type":""}`: false,
 		`{"session_metadata":{},"\u006frder":"7","order":{"a":[1,2]}}`: false,
 	} {
 		_, ok := recording.Classify("/tools/x", nil, []byte(body))
@@ -160,11 +154,7 @@ func FuzzWhatIsWrittenIsRead(f *testing.F) {
 		e.Answer = recording.Answer{Status: status, ContentType: contentType, Body: answer, By: recording.ByBackEnd}
 		name := filepath.Join(t.TempDir(), "r")
 		write(t, name, e)
-		file, err := os.Open(name)
-		require.NoError(t, err)
-		defer func() { _ = file.Close() }()
-		r, err := recording.Read(file)
-		require.NoError(t, err)
+		r := read(t, name)
 		require.Empty(t, r.Faults)
 		require.Len(t, r.Entries, 1)
 		got, err := r.Load(r.Entries[0])
@@ -176,8 +166,7 @@ func FuzzWhatIsWrittenIsRead(f *testing.F) {
 
 func TestNoLineIsWrittenThatIsTooLongToRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.jsonl")
-	w, err := recording.Open(path, time.Now())
-	require.NoError(t, err)
+	w := open(t, path)
 	large := entry(1)
 	large.Answer.ContentType = strings.Repeat("x", 17<<20)
 	assert.EqualError(t, w.Append(large, true), "it takes more than 16 MiB")
@@ -210,17 +199,16 @@ func TestReadKeepsNoBodies(t *testing.T) {
 }
 
 func TestRecordingsCanBePutTogether(t *testing.T) {
-	dir := t.TempDir()
-	var all []byte
+	path, all := filepath.Join(t.TempDir(), "r.jsonl"), ""
 	for i := range 2 {
-		path := filepath.Join(dir, fmt.Sprint(i))
+		require.NoError(t, os.RemoveAll(path))
 		write(t, path, entry(i))
-		all = append(all, contents(t, path)...)
+		all += string(contents(t, path))
 	}
-	r, err := recording.Read(strings.NewReader(string(all)))
+	r, err := recording.Read(strings.NewReader(all))
 	require.NoError(t, err)
 	assert.Len(t, r.Entries, 2)
-	_, err = recording.Read(strings.NewReader(strings.Replace(string(all), `"version":1`, `"version":2`, 1)))
+	_, err = recording.Read(strings.NewReader(strings.Replace(all, `"version":1`, `"version":2`, 1)))
 	var fault *recording.LineError
 	require.ErrorAs(t, err, &fault)
 	assert.Equal(t, 1, fault.Line)

@@ -19,10 +19,9 @@ func TestAHundredThousandEntriesTakeLinearTime(t *testing.T) {
 	entries := make([]*recording.Entry, n)
 	for i := range entries {
 		body := fmt.Sprintf(`{"timestamp":"2026-08-31 06:56:30","n":%d}`, i)
-		entries[i] = &recording.Entry{
-			Type: recording.KindEvent, ID: fmt.Sprint(i), Path: "/events", HeadID: "h", SessionID: "s", Event: "timeout_conversation",
-			Body: recording.Text(body), Answer: recording.Answer{Status: 503, By: recording.ByBackEnd},
-		}
+		entries[i] = event(body)
+		entries[i].ID, entries[i].Event, entries[i].Path = fmt.Sprint(i), "timeout_conversation", "/events"
+		entries[i].Answer = recording.Answer{Status: 503, By: recording.ByBackEnd}
 		copy(entries[i].Delivery[:], body[len(body)-8:])
 		if i%2 == 0 {
 			entries[i].Type, entries[i].Event, entries[i].Tool, entries[i].Path = recording.KindToolCall, "", fmt.Sprint("tool", i), fmt.Sprint("/tools/", i)

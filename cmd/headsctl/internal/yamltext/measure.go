@@ -57,11 +57,13 @@ type meter struct {
 	keyLine, keyColumn int
 
 	questions []int // where a ? is part of a plain scalar inside [] or {}
+	keyAlone  error // of the first entry inside {} without a colon
 }
 
 type flowLevel struct {
-	mapping bool
-	entered bool // the entry has begun
+	mapping  bool
+	entered  bool  // the entry has begun
+	keyAlone error // if the entry ends without a colon
 }
 
 // token counts the token that begins here, and skips it.
@@ -77,6 +79,7 @@ func (m *meter) token() {
 		m.flow = append(m.flow, flowLevel{mapping: c == '{'})
 		m.skip(1)
 	case c == ']' || c == '}':
+		m.endEntry()
 		if len(m.flow) > 0 {
 			m.flow = m.flow[:len(m.flow)-1]
 		}
@@ -86,9 +89,7 @@ func (m *meter) token() {
 		m.keyAllowed = false
 		m.skip(1)
 	case c == ',':
-		if top := m.top(); top != nil {
-			top.entered = false
-		}
+		m.endEntry()
 		m.skip(1)
 	case c == '-' && m.blankAt(m.at+1):
 		m.indent(m.column)
@@ -144,6 +145,18 @@ func (m *meter) enter() {
 	m.nodes++
 	if top.mapping {
 		m.nodes++
+		top.keyAlone = &Error{m.line, m.column, "this key has no value; put the text that it is a part of in quotes, or write a colon, a space and the value"}
+	}
+}
+
+// endEntry ends an entry of a flow collection. The parser takes {a: b, c} for
+// {a: b, c: null}, a value that nobody wrote.
+func (m *meter) endEntry() {
+	if top := m.top(); top != nil {
+		if m.keyAlone == nil {
+			m.keyAlone = top.keyAlone
+		}
+		top.entered, top.keyAlone = false, nil
 	}
 }
 
@@ -169,7 +182,7 @@ func (m *meter) colon() {
 		}
 		m.indent(column)
 		m.keyLine = 0
-	} else if !top.mapping {
+	} else if top.keyAlone = nil; !top.mapping {
 		m.nodes += 3
 	}
 	m.skip(1)

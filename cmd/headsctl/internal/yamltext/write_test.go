@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
@@ -40,15 +39,11 @@ func TestYAMLIsReadAsTheSameDocument(t *testing.T) {
 		require.NoError(t, err, "%q\n%s", text, written)
 		again, err := got.AppendJSON(nil)
 		require.NoError(t, err)
-		if !assert.JSONEq(t, string(doc), string(again), "%q\n%s", text, written) {
-			return
-		}
+		require.JSONEq(t, string(doc), string(again), "%q\n%s", text, written)
 		var decoded any
 		require.NoError(t, yaml.Unmarshal(written, &decoded), "%q\n%s", text, written)
 		again, err = json.Marshal(decoded)
 		require.NoError(t, err)
-		if !assert.JSONEq(t, string(doc), string(again), "the library decodes it so too: %q\n%s", text, written) {
-			return
-		}
+		require.JSONEq(t, string(doc), string(again), "the library decodes it so too: %q\n%s", text, written)
 	}
 }

@@ -233,7 +233,11 @@ func Parse(text []byte) (*Value, error) {
 	if json.Valid(text) {
 		return parseJSON(text)
 	}
-	return parseYAML(m.withStandIn())
+	v, err := parseYAML(m.withStandIn())
+	if err == nil && m.keyAlone != nil {
+		return nil, m.keyAlone
+	}
+	return v, err
 }
 
 // withStandIn returns the text for the parser. The parser ends a plain scalar inside
