@@ -135,7 +135,7 @@ func sessionHash(tb testing.TB, head, session string) []byte {
 
 // Handling the last events of a long backlog reads as many rows as handling the first.
 func TestBacklogOfOneSessionIsFlat(t *testing.T) {
-	events := scale(t, 6000, 40000)
+	events := scale(t, 3600, 40000)
 	part := events / 6
 	s := newStore(t, "postgres")
 	s.use(t, func(*inbox.Inbox) {})

@@ -31,7 +31,8 @@ func runs(tb testing.TB) int {
 }
 
 func TestKilledProcessesLoseAndDoubleNothing(t *testing.T) {
-	const events, sessions, workers = 3000, 60, 4
+	const sessions, workers = 60, 4
+	events := scale(t, 1200, 3000)
 	for run := range runs(t) {
 		t.Run(fmt.Sprint("sqlite/", run), func(t *testing.T) {
 			s := newStore(t, "sqlite")

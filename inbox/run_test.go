@@ -163,7 +163,7 @@ func TestFailingSessionsDelayNoOther(t *testing.T) {
 		round := 0
 		median := func(failing int) time.Duration {
 			round++
-			const sessions, each = 300, 3
+			const sessions, each = 150, 3
 			var mu sync.Mutex
 			var took []time.Duration
 			sent, bad, base := map[int]time.Time{}, map[int]bool{}, round*10000
