@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/headsapi/heads-go/inbox"
 )
@@ -89,5 +90,24 @@ func TestPanicInBackoffDoesNotEndATakeover(t *testing.T) {
 		s.exec(t, "UPDATE heads_inbox_events SET attempts = 1")
 		handleAll(t, in, nothing, inbox.Backoff(neither))
 		assert.Equal(t, 1, log.count("Backoff failed"), log.String())
+	})
+}
+
+// An event becomes a dead letter in the transaction that begins the next event of its session.
+func TestAttemptThatBeginsAsRunEndsIsNotCounted(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		ctx, cancel := context.WithCancel(t.Context())
+		in := s.open(t, inbox.WithObserver(func(_ context.Context, o inbox.Observation) {
+			if o.Kind == inbox.KindDead {
+				cancel()
+			}
+		}))
+		appendEvents(t, in, "session", 0, 2)
+		require.NoError(t, in.Run(ctx, func(_ context.Context, d *inbox.Delivery) error {
+			assert.Zero(t, numberOf(d.Event), "nothing begins after the end")
+			return inbox.Permanent(errTest)
+		}))
+		assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM heads_inbox_events WHERE state = 0 AND fence > 0"), "the next has begun")
+		assert.Zero(t, s.int(t, "SELECT attempts FROM heads_inbox_events WHERE state = 0"))
 	})
 }
