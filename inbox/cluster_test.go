@@ -251,7 +251,7 @@ func TestPoolerNeedsNoOption(t *testing.T) {
 		"no option": "", "exec": " default_query_exec_mode=exec", "simple protocol": " default_query_exec_mode=simple_protocol",
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := newServer(t)
+			server := pgtest.ForTest(t)
 			server.Exec(t, "postgres", "CREATE DATABASE inbox")
 			pooler, err := server.NewPooler()
 			require.NoError(t, err)

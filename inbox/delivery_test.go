@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
 const mostRuns = 5 // of an effect in one Commit
@@ -269,7 +270,7 @@ func TestLostConnectionOfAnEffectIsNoAttempt(t *testing.T) {
 
 // The server is away for longer than a statement waits, but not for a lease.
 func TestServerThatIsAwayDuringAnEffectIsNoAttempt(t *testing.T) {
-	server := newServer(t)
+	server := pgtest.ForTest(t)
 	s := store{"postgres", server.DSN("postgres")}
 	in := s.open(t)
 	s.createVisits(t)

@@ -17,7 +17,7 @@ import (
 
 // newPair starts a primary and a standby that its commits wait for.
 func newPair(t *testing.T) (primary, standby *pgtest.Server) {
-	primary = newServer(t)
+	primary = pgtest.ForTest(t)
 	primary.Exec(t, "postgres", "CREATE DATABASE inbox")
 	standby, err := primary.Standby("second")
 	require.NoError(t, err)

@@ -345,15 +345,6 @@ func (s store) try(ctx context.Context, opts ...inbox.Option) (*inbox.Inbox, err
 	return inbox.Open(ctx, db, opts...)
 }
 
-// newServer starts a PostgreSQL server for the test alone.
-func newServer(tb testing.TB, settings ...string) *pgtest.Server {
-	tb.Helper()
-	server, err := pgtest.New(settings...)
-	require.NoError(tb, err)
-	tb.Cleanup(server.Close)
-	return server
-}
-
 // hold executes a statement in a transaction that is open until the test ends it or ends itself.
 func (s store) hold(tb testing.TB, text string, args ...any) *sql.Tx {
 	tb.Helper()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
 // health returns the status and the body of an answer of Health.
@@ -47,7 +48,7 @@ func TestHealthWritesOnceASecondAndFollowsTheDatabase(t *testing.T) {
 		followDatabase(t, s, in, begin, func() { require.NoError(t, locked.Rollback()) })
 	})
 	t.Run("postgres", func(t *testing.T) {
-		server := newServer(t)
+		server := pgtest.ForTest(t)
 		s := store{"postgres", server.DSN("postgres")}
 		followDatabase(t, s, s.open(t), server.Kill, func() { require.NoError(t, server.Start()) })
 	})

@@ -39,7 +39,7 @@ func TestKilledProcessesLoseAndDoubleNothing(t *testing.T) {
 			killSome(t, s, events, sessions, workers, nil)
 		})
 		t.Run(fmt.Sprint("postgres/", run), func(t *testing.T) {
-			server := newServer(t)
+			server := pgtest.ForTest(t)
 			server.Exec(t, "postgres", "CREATE DATABASE inbox")
 			killSome(t, store{"postgres", server.DSN("inbox")}, events, sessions, workers, server)
 		})

@@ -97,7 +97,7 @@ func TestFencesThatWentBackAreRefused(t *testing.T) {
 
 func TestHostsOfTwoClustersAreRefused(t *testing.T) {
 	t.Parallel()
-	one, two := newServer(t), newServer(t)
+	one, two := pgtest.ForTest(t), pgtest.ForTest(t)
 	dsn := fmt.Sprintf("host=%s,%s port=5432,5432 user=heads dbname=postgres", one.Host(), two.Host())
 	_, err := postgres.Open(t.Context(), dsn)
 	assert.ErrorContains(t, err, "hosts of different clusters")

@@ -22,6 +22,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 	"github.com/headsapi/heads-go/inbox/postgres"
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
@@ -447,6 +448,6 @@ func TestPostgresIsRefusedWithoutDurability(t *testing.T) {
 		_, err := s.try(t.Context())
 		assert.ErrorContains(t, err, want)
 	}
-	_, err := store{"postgres", newServer(t, "fsync=off").DSN("postgres")}.try(t.Context())
+	_, err := store{"postgres", pgtest.ForTest(t, "fsync=off").DSN("postgres")}.try(t.Context())
 	assert.ErrorContains(t, err, "fsync is off")
 }

@@ -15,9 +15,7 @@ import (
 )
 
 func TestDSNChoosesTheDatabase(t *testing.T) {
-	server, err := pgtest.New()
-	require.NoError(t, err)
-	t.Cleanup(server.Close)
+	server := pgtest.ForTest(t)
 	dir := t.TempDir()
 	for name, dsn := range map[string]string{
 		"path":          filepath.Join(dir, "a.db"),

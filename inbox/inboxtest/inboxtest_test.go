@@ -65,14 +65,19 @@ func waitThatEnds(t *testing.T, in *inbox.Inbox, n int, ready func() bool) strin
 	return <-e.fatal
 }
 
+func pending(t *testing.T, in *inbox.Inbox) int64 {
+	t.Helper()
+	status, err := in.Status(t.Context())
+	require.NoError(t, err)
+	return status.Pending
+}
+
 func statusIs(t *testing.T, in *inbox.Inbox, is func(inbox.Status) bool) func() bool {
 	return func() bool { s, err := in.Status(t.Context()); return err == nil && is(s) }
 }
 
 func TestWaitHandledCountsHandledEventsOfAnyDatabase(t *testing.T) {
-	server, err := pgtest.New()
-	require.NoError(t, err)
-	t.Cleanup(server.Close)
+	server := pgtest.ForTest(t)
 	for name, open := range map[string]func(*testing.T) *inbox.Inbox{
 		"sqlite": func(t *testing.T) *inbox.Inbox { return inboxtest.Open(t, inbox.WithTablePrefix("other_")) },
 		"postgres": func(t *testing.T) *inbox.Inbox {
@@ -98,9 +103,7 @@ func TestWaitHandledCountsHandledEventsOfAnyDatabase(t *testing.T) {
 			assert.Equal(t, "inboxtest: wait for 3 handled events: 2 are handled, 1 wait and 0 are dead", told)
 			close(release)
 			inboxtest.WaitHandled(t, in, 3)
-			status, err := in.Status(t.Context())
-			require.NoError(t, err)
-			assert.Zero(t, status.Pending)
+			assert.Zero(t, pending(t, in))
 		})
 	}
 }
@@ -125,18 +128,14 @@ func TestRunClosesTheInboxWithTheTest(t *testing.T) {
 }
 
 func TestPostgresSchemaIsEmptyAndDropped(t *testing.T) {
-	server, err := pgtest.New()
-	require.NoError(t, err)
-	t.Cleanup(server.Close)
+	server := pgtest.ForTest(t)
 	for _, dsn := range []string{server.DSN("postgres"), "postgres:///postgres?user=heads&sslmode=disable&host=" + server.Host()} {
 		t.Run("opens", func(t *testing.T) {
 			for range 2 {
 				in, err := database.OpenInbox(t.Context(), inboxtest.Postgres(t, dsn))
 				require.NoError(t, err)
 				store(t, in, "a")
-				status, err := in.Status(t.Context())
-				require.NoError(t, err)
-				assert.EqualValues(t, 1, status.Pending)
+				assert.EqualValues(t, 1, pending(t, in))
 				require.NoError(t, in.Close(t.Context()))
 			}
 		})
@@ -166,7 +165,5 @@ func TestFileIsRemovedWithTheTest(t *testing.T) {
 func TestTwoInboxesShareNothing(t *testing.T) {
 	a, b := inboxtest.Open(t), inboxtest.Open(t)
 	store(t, a, "a")
-	status, err := b.Status(t.Context())
-	require.NoError(t, err)
-	assert.Zero(t, status.Pending)
+	assert.Zero(t, pending(t, b))
 }

@@ -17,9 +17,7 @@ import (
 // The server ends a transaction that is idle, as that of a stopped process: one of the inbox after
 // idleTimeout, an effect after the lease.
 func TestServerEndsIdleTransactions(t *testing.T) {
-	server, err := pgtest.New()
-	require.NoError(t, err)
-	defer server.Close()
+	server := pgtest.ForTest(t)
 	db, err := Open(t.Context(), server.DSN("postgres"))
 	require.NoError(t, err)
 	b, err := engine.Take(db)

@@ -98,9 +98,7 @@ func (p program) die(t *testing.T, admin *pgx.Conn) {
 // one continues, and another new one starts.
 func TestProgramsOfTwoVersionsWorkSideBySide(t *testing.T) {
 	const sessions = 20
-	server, err := pgtest.New()
-	require.NoError(t, err)
-	defer server.Close()
+	server := pgtest.ForTest(t)
 	server.Exec(t, "postgres", "CREATE TABLE visits (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, session text, sequence bigint)")
 	dsn := server.DSN("postgres")
 	conn, err := pgx.Connect(t.Context(), dsn)

@@ -122,6 +122,15 @@ func New(settings ...string) (*Server, error) {
 	return s, nil
 }
 
+// ForTest starts a server for a test alone.
+func ForTest(tb testing.TB, settings ...string) *Server {
+	tb.Helper()
+	s, err := New(settings...)
+	require.NoError(tb, err)
+	tb.Cleanup(s.Close)
+	return s
+}
+
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 // Start starts a server that was killed or stopped. After a kill the last of its
