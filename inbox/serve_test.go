@@ -326,37 +326,35 @@ func TestRunTakesNoOptionOfServe(t *testing.T) {
 func TestSignalsEndAServiceThatLosesNothing(t *testing.T) {
 	for _, signals := range []int{1, 2} {
 		t.Run(fmt.Sprint(signals), func(t *testing.T) {
-			forEachStore(t, func(t *testing.T, s store) { signalService(t, s, signals) })
+			forEachStore(t, func(t *testing.T, s store) {
+				in := s.open(t)
+				s.createVisits(t)
+				service := role{Role: "service", Kind: s.kind, Name: s.name, Lease: time.Second}
+				p := start(t, service)
+				url := p.line(t)
+				require.Equal(t, http.StatusOK, deliver(http.DefaultClient, url, eventBody("head", "session", 1)))
+				require.Equal(t, "inside", p.line(t))
+				p.signal(t, syscall.SIGTERM)
+				require.Equal(t, "stopping", p.line(t))
+				if signals == 1 {
+					p.say(t, "go on")
+					require.NoError(t, p.cmd.Wait())
+					assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM visits"))
+				} else {
+					signalled := time.Now()
+					p.signal(t, syscall.SIGTERM)
+					require.Error(t, p.cmd.Wait())
+					assert.Less(t, time.Since(signalled), 100*time.Millisecond)
+					assert.EqualValues(t, 0, s.int(t, "SELECT count(*) FROM visits"))
+				}
+				next := start(t, service)
+				next.line(t)
+				next.say(t, "go on\ngo on")
+				eventually(t, "the event is handled", pendingIsZero(in))
+				assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM visits"))
+			})
 		})
 	}
-}
-
-func signalService(t *testing.T, s store, signals int) {
-	in := s.open(t)
-	s.createVisits(t)
-	service := role{Role: "service", Kind: s.kind, Name: s.name, Lease: time.Second}
-	p := start(t, service)
-	url := p.line(t)
-	require.Equal(t, http.StatusOK, deliver(http.DefaultClient, url, eventBody("head", "session", 1)))
-	require.Equal(t, "inside", p.line(t))
-	p.signal(t, syscall.SIGTERM)
-	require.Equal(t, "stopping", p.line(t))
-	if signals == 1 {
-		p.say(t, "go on")
-		require.NoError(t, p.cmd.Wait())
-		assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM visits"))
-	} else {
-		signalled := time.Now()
-		p.signal(t, syscall.SIGTERM)
-		require.Error(t, p.cmd.Wait())
-		assert.Less(t, time.Since(signalled), 100*time.Millisecond)
-		assert.EqualValues(t, 0, s.int(t, "SELECT count(*) FROM visits"))
-	}
-	next := start(t, service)
-	next.line(t)
-	next.say(t, "go on\ngo on")
-	eventually(t, "the event is handled", pendingIsZero(in))
-	assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM visits"))
 }
 
 // serveUntilTerm serves, and waits for a line of input in each function.

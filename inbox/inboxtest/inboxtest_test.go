@@ -72,10 +72,6 @@ func pending(t *testing.T, in *inbox.Inbox) int64 {
 	return status.Pending
 }
 
-func statusIs(t *testing.T, in *inbox.Inbox, is func(inbox.Status) bool) func() bool {
-	return func() bool { s, err := in.Status(t.Context()); return err == nil && is(s) }
-}
-
 func TestWaitHandledCountsHandledEventsOfAnyDatabase(t *testing.T) {
 	server := pgtest.ForTest(t)
 	for name, open := range map[string]func(*testing.T) *inbox.Inbox{
@@ -112,7 +108,7 @@ func TestWaitHandledTellsTheErrorsOfDeadEvents(t *testing.T) {
 	in := inboxtest.Open(t, inbox.WithErrorText())
 	store(t, in, "a")
 	inboxtest.Run(t, in, func(context.Context, *inbox.Delivery) error { return inbox.Permanent(errors.New("broken")) })
-	told := waitThatEnds(t, in, 1, statusIs(t, in, func(s inbox.Status) bool { return s.Dead == 1 }))
+	told := waitThatEnds(t, in, 1, func() bool { s, err := in.Status(t.Context()); return err == nil && s.Dead == 1 })
 	assert.Contains(t, told, "0 are handled, 0 wait and 1 are dead\nstart_conversation of session \"a\": broken")
 	inboxtest.WaitHandled(t, in, 0)
 }

@@ -444,12 +444,9 @@ func TestSimulationFindsPlantedFaults(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := map[int]string{}
 			for seed := uint64(1); seed <= 20; seed++ {
 				violations := simulate(t, seed, func(texts []string) {
-					for i, text := range texts {
-						before[i] = text
-					}
+					before := slices.Clone(texts)
 					plant(texts)
 					changed := 0
 					for i, text := range texts {
