@@ -233,11 +233,27 @@ func Parse(text []byte) (*Value, error) {
 	if json.Valid(text) {
 		return parseJSON(text)
 	}
+	if at := bytes.IndexFunc(text, isForbidden); at >= 0 {
+		line, column := placeOf(text, at)
+		r, _ := utf8.DecodeRune(text[at:])
+		return nil, &Error{line, column, fmt.Sprintf(`YAML has no place for the character %U; leave it out, or write "\u%04x" in double quotes`, r, r)}
+	}
 	v, err := parseYAML(m.withStandIn())
 	if err == nil && m.keyAlone != nil {
 		return nil, m.keyAlone
 	}
 	return v, err
+}
+
+// isForbidden reports whether a character can't stand in YAML. The parser says so, but not where.
+func isForbidden(r rune) bool {
+	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r < 0xa0 && r != 0x85 || r == '\ufeff' || r == 0xfffe || r == 0xffff
+}
+
+// placeOf returns the line and column of a byte.
+func placeOf(text []byte, at int) (line, column int) {
+	before := text[:at]
+	return bytes.Count(before, []byte{'\n'}) + 1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
 // withStandIn returns the text for the parser. The parser ends a plain scalar inside
@@ -294,8 +310,7 @@ func syntaxError(text []byte, err error) error {
 	column := len(content) - len(bytes.TrimLeft(content, " ")) + 1
 	if name := unknownAnchor.FindStringSubmatch(message); name != nil { // it has no line
 		if at := bytes.Index(text, []byte("*"+name[1])); at >= 0 {
-			before := text[:at]
-			line, column = bytes.Count(before, []byte{'\n'})+1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])+1
+			line, column = placeOf(text, at)
 		}
 	}
 	return &Error{line, column, message}

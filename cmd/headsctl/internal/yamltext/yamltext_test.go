@@ -157,3 +157,13 @@ func TestAKeyAloneInBracesIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestAForbiddenCharacterIsRefusedWithItsPlace(t *testing.T) {
+	for _, r := range []rune{0, 7, 0x1f, 0x7f, 0x80, 0x9f, 0xfeff, 0xfffe, 0xffff} {
+		_, err := Parse([]byte("a: b\nä: \"x" + string(r) + "\""))
+		assert.EqualError(t, err, fmt.Sprintf(`2:6: YAML has no place for the character %U; leave it out, or write "\u%04x" in double quotes`, r, r))
+		v, err := Parse(fmt.Appendf(nil, `a: "\u%04x"`, r))
+		require.NoError(t, err)
+		assert.Equal(t, string(r), v.Get("a").Text)
+	}
+}
