@@ -253,6 +253,7 @@ func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
 				w.answering(change.method, page)
 				err := change.call(t, w, hook.ID)
 				require.ErrorContains(t, err, "a follow-up read does not show the change")
+				assert.True(t, heads.Temporary(err))
 				assert.NotContains(t, err.Error(), "canary")
 				require.NoError(t, change.call(t, w, hook.ID), "it can be tried again")
 			})

@@ -338,8 +338,9 @@ func shownError(err error) string { return mask.OneLine(fmt.Sprint(err), 1024) }
 
 // Temporary reports whether the same call may succeed later. It returns true if
 // the service sent no answer, did not get enough time, or answered 408, 425, 429
-// or 5xx other than 501, and if a conversion failed with ReasonTemporary or
-// ReasonUnknownOutcome. Joined errors are temporary if all of them are.
+// or 5xx other than 501, if a change that a proxy may have answered was not made,
+// and if a conversion failed with ReasonTemporary or ReasonUnknownOutcome. Joined
+// errors are temporary if all of them are.
 //
 // Temporary returns false for nil, for a call whose context was canceled, and
 // for any other error.
@@ -362,6 +363,7 @@ func (e *Error) temporary() bool {
 	return temporaryStatus(e.StatusCode) && !errors.Is(e.cause, context.Canceled)
 }
 func (e *transportError) temporary() bool { return !errors.Is(e, context.Canceled) }
+func (notMade) temporary() bool           { return true }
 func (*DecodeError) temporary() bool      { return false }
 func (*InvalidError) temporary() bool     { return false }
 

@@ -204,10 +204,11 @@ func TestAChangeThatTheHeadDoesNotShowIsAFailure(t *testing.T) {
 		fault headstest.Fault
 		want  string
 	}{
-		"delivery": {fleet.Spec{Delivery: on()}, page, "the delivery of events was set, but the head does not show it"},
-		"field":    {fleet.Spec{Set: map[string]any{"greetings": "Hi"}}, page, "the field greetings was set, but the head does not show it"},
-		"voice":    {fleet.Spec{Voice: &heads.Voice{Provider: "polly", ID: "Joanna"}}, page, "the field voice was set, but the head does not show it"},
-		"webhook":  {fleet.Spec{Webhooks: []fleet.WebhookSpec{}, PruneWebhooks: true}, headstest.Fault{Method: http.MethodDelete, Status: 200, Body: "{}"}, "webhook 1 was deleted, but it is still listed"},
+		"delivery":            {fleet.Spec{Delivery: on()}, page, "the delivery of events was set, but the head does not show it"},
+		"field":               {fleet.Spec{Set: map[string]any{"greetings": "Hi"}}, page, "the field greetings was set, but the head does not show it"},
+		"voice":               {fleet.Spec{Voice: &heads.Voice{Provider: "polly", ID: "Joanna"}}, page, "the field voice was set, but the head does not show it"},
+		"webhook":             {fleet.Spec{Webhooks: []fleet.WebhookSpec{}, PruneWebhooks: true}, headstest.Fault{Method: http.MethodDelete, Status: 200, Body: "{}"}, "webhook 1 was deleted, but it is still listed"},
+		"webhook, by a proxy": {fleet.Spec{Webhooks: []fleet.WebhookSpec{}, PruneWebhooks: true}, headstest.Fault{Method: http.MethodDelete, Status: 200, Body: page.Body}, "a follow-up read does not show the change"},
 	} {
 		e, id := withHead(t, headstest.Head{})
 		_, _, err := e.AddWebhook(id, "https://hooks.example.com/a")
