@@ -363,7 +363,7 @@ func (e *Error) temporary() bool {
 	return temporaryStatus(e.StatusCode) && !errors.Is(e.cause, context.Canceled)
 }
 func (e *transportError) temporary() bool { return !errors.Is(e, context.Canceled) }
-func (notMade) temporary() bool           { return true }
+func (notMadeError) temporary() bool      { return true }
 func (*DecodeError) temporary() bool      { return false }
 func (*InvalidError) temporary() bool     { return false }
 

@@ -247,15 +247,15 @@ func confirm[T any](operation string, answer *Response, id string, read func() (
 	case err != nil:
 		return fmt.Errorf("heads: %s: the answer to the change may not be the service's, and a follow-up read that would show the change failed: %w", operation, err)
 	case !made(now):
-		return notMade("heads: " + operation + ": the answer to the change may not be the service's, and a follow-up read does not show the change; try again")
+		return notMadeError("heads: " + operation + ": the answer to the change may not be the service's, and a follow-up read does not show the change; try again")
 	}
 	return nil
 }
 
-// notMade is the error for a change that only a proxy may have answered.
-type notMade string
+// notMadeError is the error for a change that only a proxy may have answered.
+type notMadeError string
 
-func (e notMade) Error() string { return string(e) }
+func (e notMadeError) Error() string { return string(e) }
 
 var (
 	errTooLarge    error = answerFault(fmt.Sprintf("the answer is longer than %d bytes", transport.MaxAnswer))
