@@ -23,8 +23,7 @@ func serving(t testing.TB, s *rawServer, inputSchema string, opts ...heads.ToolH
 	t.Helper()
 	s.pages = []string{toolsOf(inputSchema)}
 	h := newHandler(t, opts...)
-	_, err := AddTools(t.Context(), h, s.connect(t), Describe(func(*mcp.Tool, string) string { return "A value" }))
-	require.NoError(t, err)
+	addTools(t.Context(), t, h, s.connect(t), Describe(func(*mcp.Tool, string) string { return "A value" }))
 	return h
 }
 
@@ -51,6 +50,7 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 		{"items behind others", `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"integer"}}`, ``, `["5","6"]`, `["5",6]`},
 		{"$ref to what all arguments share", `{"$ref":"#/additionalProperties"}`, `,"additionalProperties":{"type":"integer"}`, `"5"`, `5`},
 		{"bytes that are no UTF-8", `{"type":"object","properties":{"a":{"type":"string"}}}`, ``, "{\"a\":\"\xff\",\"b\":[\"\xff\"]}", `{"a":"` + "\uFFFD" + `","b":["` + "\uFFFD" + `"]}`},
+		{"format, which is not checked here", `{"type":"string","format":"date"}`, ``, `"no date"`, `"no date"`},
 		{"null", `{"type":["integer","null"]}`, ``, `null`, `null`},
 		{"T or null", `{"anyOf":[{"type":"integer"},{"type":"null"}]}`, ``, `"5"`, `5`},
 
@@ -76,7 +76,7 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 }
 
 func TestDeclaredArgumentsAloneAreSent(t *testing.T) {
-	h, arguments := recording(t, `{"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"string"},"e":false,"f":{"type":["string","null"]}},"required":["c","a"],"additionalProperties":false}`)
+	h, arguments := recording(t, `{"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"string","default":"the server's"},"e":false,"f":{"type":["string","null"]}},"required":["c","a"],"additionalProperties":false}`)
 	assert.Equal(t, "done", call(t, h, "tool", `{"b":1,"a":"x","unknown":1,"e":2,"d":null,"session_metadata":{"session_id":"s"}}`))
 	assert.Equal(t, []string{`{"c":null,"a":"x","b":1}`}, *arguments, "required and nullable: null")
 }
@@ -195,13 +195,6 @@ func TestFieldsThatAreNotGivenCostNothing(t *testing.T) {
 	assert.Less(t, testing.AllocsPerRun(10, func() { d.read(s, json.RawMessage("{}")) }), 100.0)
 }
 
-func TestDefaultsAreTheServers(t *testing.T) {
-	h, arguments := recording(t, `{"type":"object","properties":{"when":{"type":"string","format":"date","default":"today"}}}`)
-	assert.Equal(t, "done", call(t, h, "tool", `{}`))
-	assert.Equal(t, "done", call(t, h, "tool", `{"when":"no date"}`))
-	assert.Equal(t, []string{`{}`, `{"when":"no date"}`}, *arguments, "format is not checked here")
-}
-
 func TestReplies(t *testing.T) {
 	for _, row := range []struct{ name, result, want string }{
 		{"text", `{"content":[{"type":"text","text":"Sunny"}]}`, "Sunny"},
@@ -283,20 +276,6 @@ func TestFailureTellsItsKindAlone(t *testing.T) {
 	require.EqualError(t, err, "headsmcp: call a tool: the server asks for input, which no visitor can give it")
 }
 
-func TestServerLiesAboutASchema(t *testing.T) {
-	s := rawServer{pages: []string{`[{"name":"tool","description":"A tool.","inputSchema":{"properties":{"count":{"type":"integer"}}},"outputSchema":{"type":"object","required":["a"]}}]`}}
-	h := newHandler(t)
-	addTools(t.Context(), t, h, s.connect(t))
-	for answer, want := range map[string]string{
-		`"result":{"isError":true,"content":[{"type":"text","text":"count must be text"}]}`: "count must be text",
-		`"result":{"content":[],"structuredContent":[7]}`:                                   "[7]",
-		`"error":{"code":-32602,"message":"count must be text"}`:                            failed,
-	} {
-		s.answer = func(json.RawMessage) string { return answer }
-		assert.Equal(t, want, call(t, h, "tool", `{"count":1}`))
-	}
-}
-
 func TestCallThatEndsIsCancelledOnce(t *testing.T) {
 	for name, timeout := range map[string]time.Duration{"the caller leaves": time.Hour, "the server hangs": 50 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -331,8 +310,10 @@ func TestClosedSessionIsAFailure(t *testing.T) {
 	h := serving(t, &s, `{}`, logTo(&log))
 	s.close()
 	_ = s.session.Close()
-	assert.Equal(t, failed, call(t, h, "tool", `{}`))
-	assert.Contains(t, log.String(), "connection closed")
+	for range 3 {
+		assert.Equal(t, failed, call(t, h, "tool", `{}`))
+	}
+	assert.Equal(t, 3, strings.Count(log.String(), "connection closed"), "for ever, without Reconnect")
 	_, err := AddTools(t.Context(), newHandler(t), s.session)
 	require.ErrorIs(t, err, mcp.ErrConnectionClosed)
 }

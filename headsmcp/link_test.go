@@ -125,16 +125,6 @@ func (p *process) handler(opts ...Option) (*heads.ToolHandler, *syncLog) {
 	return linked(p.t, session, opts...)
 }
 
-func TestCallsFailForEverWithoutReconnect(t *testing.T) {
-	p := newProcess(t, named("a"))
-	h, _ := p.handler()
-	assert.Equal(t, strconv.Itoa(p.pid), call(t, h, "a", `{}`))
-	p.kill()
-	for range 3 {
-		assert.Equal(t, failed, call(t, h, "a", `{}`))
-	}
-}
-
 func TestToolsWithAnotherSchemaAreRefused(t *testing.T) {
 	const before = `[{"name":"same","description":"A tool.","inputSchema":{"type":"object","properties":{"x":{"type":"integer","description":"X"}}}},
 		{"name":"other","description":"A tool.","inputSchema":{"properties":{"x":{"type":"integer","description":"X"}}}},

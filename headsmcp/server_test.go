@@ -30,12 +30,12 @@ type rawServer struct {
 	client  *mcp.ClientOptions
 }
 
-// toolsOf is a page of tools, each an object without name and description in
-// which they are left out.
+// toolsOf is a page of tools with these input schemas. Their output schema is a lie, and makes no
+// difference.
 func toolsOf(schemas ...string) string {
 	var tools []string
 	for i, s := range schemas {
-		tools = append(tools, `{"name":"tool`+strings.Repeat("x", i)+`","description":"A tool.","inputSchema":`+s+`}`)
+		tools = append(tools, `{"name":"tool`+strings.Repeat("x", i)+`","description":"A tool.","inputSchema":`+s+`,"outputSchema":{"type":"object","required":["lie"]}}`)
 	}
 	return "[" + strings.Join(tools, ",") + "]"
 }
@@ -157,9 +157,8 @@ func tryAdd(t testing.TB, h *heads.ToolHandler, pages []string, opts ...Option) 
 // offered returns a handler with the tools of a page.
 func offered(t testing.TB, page string) *heads.ToolHandler {
 	t.Helper()
-	h := newHandler(t)
-	_, err := tryAdd(t, h, []string{page})
-	require.NoError(t, err)
+	s, h := rawServer{pages: []string{page}}, newHandler(t)
+	addTools(t.Context(), t, h, s.connect(t))
 	return h
 }
 
