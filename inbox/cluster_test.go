@@ -1,6 +1,7 @@
 package inbox_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
@@ -14,14 +15,14 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
-// load publishes events of several sessions through several receivers and records the responses. It
-// redelivers each event until the answer is 200.
+// load publishes events of several sessions, each in order, and records the responses. It redelivers
+// each event until the answer is 200.
 type load struct {
 	mu           sync.Mutex
+	urls         []string // of the receivers
 	acknowledged map[int]bool
 	answers      []answer
-	publishing   sync.WaitGroup
-	stopped      chan struct{}
+	stop         func()
 }
 
 type answer struct {
@@ -30,34 +31,35 @@ type answer struct {
 	status int
 }
 
-const loadSessions = 20
-
-// publish starts a publisher for each session. Together they publish about 200 events per second.
-func publish(t *testing.T, urls ...string) *load {
-	l := &load{acknowledged: map[int]bool{}, stopped: make(chan struct{})}
-	for i := range loadSessions {
-		l.publishing.Go(func() {
-			client := &http.Client{Timeout: 10 * time.Second}
-			for n := i; ; n += loadSessions {
-				for try := 0; ; try++ {
-					select {
-					case <-l.stopped:
-						return
-					case <-time.After(100 * time.Millisecond):
-					}
-					if l.send(client, urls[(i+try)%len(urls)], fmt.Sprint("session", i), n) {
-						break
-					}
+// publish starts a publisher for each session, which pauses before each delivery.
+func publish(t *testing.T, sessions int, pause time.Duration, urls ...string) *load {
+	l := &load{urls: urls, acknowledged: map[int]bool{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	var publishing sync.WaitGroup
+	l.stop = func() { cancel(); publishing.Wait() }
+	t.Cleanup(l.stop)
+	for i := range sessions {
+		publishing.Go(func() {
+			client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}
+			defer client.CloseIdleConnections()
+			for n, try := i, 0; ; try++ {
+				if pauseFor(ctx, pause); ctx.Err() != nil {
+					return
+				}
+				if l.send(client, i+try, fmt.Sprint("session", i), n) {
+					n, try = n+sessions, -1
 				}
 			}
 		})
 	}
-	t.Cleanup(l.stop)
 	return l
 }
 
-func (l *load) send(client *http.Client, url, session string, n int) bool {
+func (l *load) send(client *http.Client, receiver int, session string, n int) bool {
 	begun := time.Now()
+	l.mu.Lock()
+	url := l.urls[receiver%len(l.urls)]
+	l.mu.Unlock()
 	status := deliver(client, url, eventBody("head", session, n))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,15 +70,23 @@ func (l *load) send(client *http.Client, url, session string, n int) bool {
 	return status == http.StatusOK
 }
 
-func (l *load) stop() {
+// address replaces the receivers.
+func (l *load) address(urls ...string) {
 	l.mu.Lock()
-	select {
-	case <-l.stopped:
-	default:
-		close(l.stopped)
-	}
-	l.mu.Unlock()
-	l.publishing.Wait()
+	defer l.mu.Unlock()
+	l.urls = urls
+}
+
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.acknowledged)
+}
+
+// reach waits until n events are acknowledged.
+func (l *load) reach(t *testing.T, n int) {
+	t.Helper()
+	eventually(t, "events are stored", func() bool { return l.count() >= n })
 }
 
 // firstSince returns when the first delivery sent after a time was answered with 200.
@@ -132,7 +142,7 @@ func startCompany(t *testing.T, s store, admin store) *company {
 		w.line(t)
 		c.workers = append(c.workers, w)
 	}
-	c.load = publish(t, urls...)
+	c.load = publish(t, 20, 100*time.Millisecond, urls...)
 	return c
 }
 
@@ -149,6 +159,7 @@ func (c *company) finish(t *testing.T, admin store) {
 	t.Logf("%+v", got)
 	assert.Equal(t, tally{acknowledged: len(c.load.acknowledged)}, got)
 	assert.Greater(t, got.acknowledged, 100)
+	assert.Zero(t, lost(t, c.reading, c.load.acknowledged))
 }
 
 // eventuallyIn is eventually with another limit, for elections and many events.
@@ -258,16 +269,13 @@ func TestPoolerNeedsNoOption(t *testing.T) {
 			defer pooler.Close()
 			admin := store{"postgres", server.DSN("inbox")}
 			c := startCompany(t, store{"postgres", pooler.DSN("inbox") + option}, admin)
-			enough := func(n int) func() bool {
-				return func() bool { c.load.mu.Lock(); defer c.load.mu.Unlock(); return len(c.load.acknowledged) >= n }
-			}
-			eventually(t, "events", enough(scale(t, 200, 2000)))
+			c.load.reach(t, scale(t, 200, 2000))
 			pooler.Kill()
 			require.NoError(t, pooler.Start())
 			back := c.load.backAfter(t, time.Now())
 			t.Logf("kill -9 of the pooler: back after %v", back.Round(time.Millisecond))
 			assert.LessOrEqual(t, back, 2*time.Second)
-			eventually(t, "more events", enough(scale(t, 400, 4000)))
+			c.load.reach(t, scale(t, 400, 4000))
 			c.finish(t, admin)
 			// The time from the 200, which is soon after received, to the end of the function,
 			// since the start of an attempt is not stored.

@@ -4,7 +4,6 @@ package inbox_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -235,25 +234,4 @@ func TestCloseLeavesThePoolOfTheCaller(t *testing.T) {
 	assert.NoError(t, pool.Ping(t.Context()))
 	// The pool destroys a connection with a cancelled statement in another goroutine.
 	assert.Eventually(t, func() bool { return pool.Stat().AcquiredConns() == 0 }, 10*time.Second, time.Millisecond)
-}
-
-// Behind PgBouncer in transaction mode, prepared statements and LISTEN do not work.
-func TestExecModeNeedsNoPreparedStatement(t *testing.T) {
-	for _, mode := range []string{"exec", "simple_protocol"} {
-		t.Run(mode, func(t *testing.T) {
-			s := store{"postgres", newDatabase(t) + " default_query_exec_mode=" + mode}
-			in := s.open(t)
-			s.createVisits(t)
-			appendEvents(t, in, "session", 0, 5)
-			handleAll(t, in, func(ctx context.Context, d *inbox.Delivery) error {
-				if d.Attempt == 1 {
-					return errTest
-				}
-				return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(ctx, tx, d) })
-			}, inbox.Backoff(at(0)))
-			assert.Len(t, replayed(t, in, inbox.Query{HeadID: "head"}), 5)
-			assert.EqualValues(t, 5, s.int(t, "SELECT count(*) FROM visits"))
-			assert.Zero(t, s.int(t, "SELECT count(*) FROM pg_prepared_statements"))
-		})
-	}
 }

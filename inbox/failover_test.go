@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,72 +36,26 @@ func TestFailoverLosesNothingThatWasAcknowledged(t *testing.T) {
 }
 
 func failOver(t *testing.T) {
-	const publishers = 16
 	primary, standby := newPair(t)
 	s := store{"postgres", fmt.Sprintf("host=%s,%s port=5432,5432 user=heads dbname=inbox", standby.Host(), primary.Host())}
 	in := s.open(t)
-	send := serve(t, in)
-	ctx, cancel := context.WithCancel(context.Background())
-	var mu sync.Mutex
-	acknowledged, refused, promoted, after := map[int]bool{}, 0, false, 0
-	enough, recovered := make(chan struct{}, 1), make(chan struct{}, 1)
-	var publishing sync.WaitGroup
-	for i := range publishers {
-		publishing.Go(func() {
-			for n := i; ctx.Err() == nil; n += publishers {
-				status := send(eventBody("head", fmt.Sprint("session", i), n))
-				mu.Lock()
-				switch status {
-				case http.StatusOK:
-					acknowledged[n] = true
-					if promoted {
-						after++
-					}
-				case http.StatusServiceUnavailable:
-					refused++
-				default:
-					assert.Fail(t, "status", "%d", status)
-				}
-				if len(acknowledged) > 500 {
-					signalOnce(enough)
-				}
-				if after > 200 {
-					signalOnce(recovered)
-				}
-				mu.Unlock()
-				if status != http.StatusOK {
-					pauseFor(ctx, 5*time.Millisecond)
-				}
-			}
-		})
-	}
-	await(t, enough, "publishing")
+	l := publish(t, 16, time.Millisecond, receiverOf(t, in))
+	l.reach(t, 500)
+	atKill, killed := l.count(), time.Now()
 	primary.Kill()
-	mu.Lock()
-	atKill, refusedBefore := len(acknowledged), refused
-	mu.Unlock()
-	eventually(t, "events are refused", func() bool { mu.Lock(); defer mu.Unlock(); return refused > refusedBefore })
-	mu.Lock()
-	betweenKills := len(acknowledged)
-	promoted = true
-	mu.Unlock()
+	eventually(t, "events are refused", func() bool { refused, _ := l.refusals(killed); return refused > 0 })
+	promoted := l.count()
 	require.NoError(t, standby.Promote())
-	await(t, recovered, "the inbox recovers by itself")
-	cancel()
-	publishing.Wait()
-	t.Logf("acknowledged %d, %d of them when the primary was killed and %d when refusals began; refused %d",
-		len(acknowledged), atKill, betweenKills, refused)
-	assert.Zero(t, lost(t, in, acknowledged))
+	l.reach(t, promoted+200) // the inbox recovers by itself
+	l.stop()
+	t.Logf("acknowledged %d, %d of them when the primary was killed and %d when refusals began; %d deliveries", len(l.acknowledged), atKill, promoted, len(l.answers))
+	for _, a := range l.answers {
+		assert.Contains(t, []int{http.StatusOK, http.StatusServiceUnavailable}, a.status)
+	}
+	assert.Zero(t, lost(t, in, l.acknowledged))
 	var host string
 	require.NoError(t, store{"postgres", s.name + " target_session_attrs=read-write"}.sql(t).QueryRow("SHOW unix_socket_directories").Scan(&host))
 	assert.Equal(t, standby.Host(), host, "the events are on the standby")
-}
-
-func signalOnce(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 func await[T any](t testing.TB, c <-chan T, what string) (v T) {

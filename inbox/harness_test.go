@@ -369,7 +369,7 @@ func replayed(tb testing.TB, in *inbox.Inbox, q inbox.Query) (all []*inbox.Deliv
 func lost(tb testing.TB, in *inbox.Inbox, acknowledged map[int]bool) (n int) {
 	tb.Helper()
 	stored := map[int]bool{}
-	for _, d := range replayed(tb, in, inbox.Query{}) {
+	for _, d := range replayed(tb, in, inbox.Query{HeadID: "head"}) {
 		stored[numberOf(d.Event)] = true
 	}
 	for number := range acknowledged {
@@ -380,14 +380,21 @@ func lost(tb testing.TB, in *inbox.Inbox, acknowledged map[int]bool) (n int) {
 	return n
 }
 
-// serve starts the inbox's handler and returns a client that delivers to it.
-func serve(tb testing.TB, in *inbox.Inbox, opts ...heads.EventHandlerOption) func(body []byte) int {
+// receiverOf starts the inbox's handler and returns its URL.
+func receiverOf(tb testing.TB, in *inbox.Inbox, opts ...heads.EventHandlerOption) string {
 	tb.Helper()
 	h, err := in.Handler(heads.SharedKeys(sharedKey), opts...)
 	require.NoError(tb, err)
 	srv := httptest.NewServer(h)
 	tb.Cleanup(srv.Close)
-	return func(body []byte) int { return deliver(srv.Client(), srv.URL, body) }
+	return srv.URL
+}
+
+// serve starts the inbox's handler and returns a client that delivers to it.
+func serve(tb testing.TB, in *inbox.Inbox, opts ...heads.EventHandlerOption) func(body []byte) int {
+	tb.Helper()
+	url := receiverOf(tb, in, opts...)
+	return func(body []byte) int { return deliver(http.DefaultClient, url, body) }
 }
 
 func statusIs(in *inbox.Inbox, is func(inbox.Status) bool) func() bool {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"strconv"
 	"sync"
@@ -53,7 +52,7 @@ func killSome(t *testing.T, s store, events, sessions, workers int, server *pgte
 	s.createVisits(t)
 	log := logFile(t)
 	receiver := start(t, role{Role: "receiver", Kind: s.kind, Name: s.name})
-	p := &publisher{url: receiver.line(t), acknowledged: map[int]bool{}, progress: make(chan int, events)}
+	l := publish(t, sessions, 50*time.Millisecond, receiver.line(t))
 	var all []*process
 	worker := func() {
 		w := start(t, role{Role: "worker", Kind: s.kind, Name: s.name, Log: log, Lease: 2 * time.Second, Fail: 10})
@@ -63,88 +62,46 @@ func killSome(t *testing.T, s store, events, sessions, workers int, server *pgte
 	for range workers {
 		worker()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	var publishing sync.WaitGroup
-	for i := range sessions {
-		var numbers []int
-		for n := i; n < events; n += sessions {
-			numbers = append(numbers, n)
-		}
-		publishing.Go(func() { p.publish(ctx, fmt.Sprint("session", i), numbers) })
-	}
-	kills := 0
-	for count := 0; count < events; {
-		select {
-		case count = <-p.progress:
-		case <-ctx.Done():
-			require.Fail(t, "the events were not stored in time")
-		}
-		switch count {
-		case events / 4, events * 3 / 4:
-			all[kills].kill()
-			kills++
+	for quarter := 1; quarter <= 3; quarter++ {
+		l.reach(t, events*quarter/4)
+		switch {
+		case quarter != 2:
+			all[quarter/2].kill()
 			worker()
-		case events / 2:
-			kills++
-			if server != nil {
-				server.Kill()
-				require.NoError(t, server.Start())
-				break
-			}
+		case server != nil:
+			server.Kill()
+			require.NoError(t, server.Start())
+		default:
 			receiver.kill()
 			receiver = start(t, role{Role: "receiver", Kind: s.kind, Name: s.name})
-			p.address(receiver.line(t))
+			l.address(receiver.line(t))
 		}
 	}
-	publishing.Wait()
+	l.reach(t, events)
+	l.stop()
 	eventuallyIn(t, 3*time.Minute, "everything handled", pendingIsZero(in))
 	for _, w := range all {
 		w.kill()
 	}
-	got := s.tally(t, p.acknowledged, log, all)
-	t.Logf("%s: 3 kills, %d refusals, %+v", s.kind, p.refused, got)
-	assert.Equal(t, tally{acknowledged: events}, got)
+	got := s.tally(t, l.acknowledged, log, all)
+	t.Logf("%s: 3 kills, %d deliveries, %+v", s.kind, len(l.answers), got)
+	assert.Equal(t, tally{acknowledged: len(l.acknowledged)}, got)
 }
 
 func TestKilledReceiverHasStoredWhatItAcknowledged(t *testing.T) {
 	kills := scale(t, 5, 20)
 	s := newStore(t, "sqlite")
-	acknowledged := map[int]bool{}
-	next := 0
+	receiver := start(t, role{Role: "receiver", Kind: s.kind, Name: s.name})
+	l := publish(t, 8, 0, receiver.line(t))
 	for range kills {
-		receiver := start(t, role{Role: "receiver", Kind: s.kind, Name: s.name})
-		url := receiver.line(t)
-		var mu sync.Mutex
-		var publishing sync.WaitGroup
-		enough := make(chan struct{}, 1)
-		target := len(acknowledged) + 20 + rand.N(100)
-		for range 8 {
-			publishing.Go(func() {
-				client := &http.Client{Timeout: 5 * time.Second}
-				for {
-					mu.Lock()
-					n := next
-					next++
-					mu.Unlock()
-					if deliver(client, url, eventBody("head", fmt.Sprint("session", n%10), n)) != http.StatusOK {
-						return
-					}
-					mu.Lock()
-					acknowledged[n] = true
-					if len(acknowledged) >= target {
-						signalOnce(enough)
-					}
-					mu.Unlock()
-				}
-			})
-		}
-		await(t, enough, "publishing")
+		l.reach(t, l.count()+20+rand.N(100))
 		receiver.kill()
-		publishing.Wait()
+		receiver = start(t, role{Role: "receiver", Kind: s.kind, Name: s.name})
+		l.address(receiver.line(t))
 	}
-	t.Logf("%d kills, %d acknowledged", kills, len(acknowledged))
-	assert.Zero(t, lost(t, s.open(t), acknowledged))
+	l.stop()
+	t.Logf("%d kills, %d acknowledged", kills, len(l.acknowledged))
+	assert.Zero(t, lost(t, s.open(t), l.acknowledged))
 }
 
 func TestStoppedWorkerIsFenced(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -255,44 +254,6 @@ func overlapping(tb testing.TB, log string, processes []*process) (n int) {
 		}
 	}
 	return n
-}
-
-// publisher delivers the events of one session in order, each until it is answered with 200.
-type publisher struct {
-	mu           sync.Mutex
-	url          string
-	acknowledged map[int]bool
-	refused      int
-	progress     chan int
-}
-
-func (p *publisher) address(url string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.url = url
-}
-
-func (p *publisher) publish(ctx context.Context, session string, numbers []int) {
-	client := &http.Client{Timeout: 5 * time.Second}
-	for _, n := range numbers {
-		for ctx.Err() == nil {
-			p.mu.Lock()
-			url := p.url
-			p.mu.Unlock()
-			if deliver(client, url, eventBody("head", session, n)) == http.StatusOK {
-				p.mu.Lock()
-				p.acknowledged[n] = true
-				count := len(p.acknowledged)
-				p.mu.Unlock()
-				p.progress <- count
-				break
-			}
-			p.mu.Lock()
-			p.refused++
-			p.mu.Unlock()
-			pauseFor(ctx, 20*time.Millisecond)
-		}
-	}
 }
 
 func pauseFor(ctx context.Context, d time.Duration) {
