@@ -17,12 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
 	"github.com/headsapi/heads-go/inbox/console"
-	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
 const benchSessions = 300
@@ -252,13 +252,7 @@ func dayStep(b *testing.B, s store, from, events, publishers int) {
 	for i := range publishers {
 		publishing.Go(func() {
 			for n := from + i; n < from+events; n += publishers {
-				event := newEvent(b, "head", fmt.Sprint("session", n%benchSessions), n)
-				for { // retry, as the service does after a 503
-					if _, err := in.Append(context.Background(), event); err == nil {
-						break
-					}
-					pauseFor(context.Background(), 100*time.Millisecond)
-				}
+				assert.NoError(b, appendUntilStored(b.Context(), in, newEvent(b, "head", fmt.Sprint("session", n%benchSessions), n)))
 			}
 		})
 	}
@@ -360,11 +354,7 @@ func BenchmarkOpenTransaction(b *testing.B) {
 		slots <- struct{}{}
 		appending.Go(func() {
 			defer func() { <-slots }()
-			for {
-				if _, err := in.Append(context.Background(), e); err == nil {
-					return
-				}
-			}
+			assert.NoError(b, appendUntilStored(b.Context(), in, e))
 		})
 	}
 	appending.Wait()
@@ -389,18 +379,7 @@ func BenchmarkLarge(b *testing.B) {
 	rows := setting(b, "HEADS_INBOX_ROWS", 100_000)
 	s := newStore(b, "postgres")
 	in := s.open(b)
-	begun := time.Now().Add(-7 * 24 * time.Hour)
-	step := 7 * 24 * time.Hour / time.Duration(rows)
-	s.fill(b, rows, func(i int) filled {
-		f := filled{session: fmt.Sprint("session", i/3), state: engine.Handled, received: begun.Add(time.Duration(i) * step)}
-		switch {
-		case i%1000 == 500:
-			f.state = engine.Dead
-		case i%17 == 3:
-			f.state = engine.Waiting
-		}
-		return f
-	})
+	s.bigTable(b, rows)
 	s.exec(b, "VACUUM ANALYZE")
 	measure := func(name string, f func()) {
 		for i := range 3 {

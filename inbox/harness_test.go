@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -183,6 +184,15 @@ func appendEvents(tb testing.TB, in *inbox.Inbox, session string, from, to int) 
 		require.NoError(tb, err)
 		require.True(tb, added)
 	}
+}
+
+// appendUntilStored appends an event until it is stored, as the service does after a 503.
+func appendUntilStored(ctx context.Context, in *inbox.Inbox, e *heads.Event) error {
+	_, err := in.Append(context.Background(), e)
+	for ; errors.Is(err, inbox.ErrUnavailable) && ctx.Err() == nil; _, err = in.Append(context.Background(), e) {
+		pauseFor(ctx, 10*time.Millisecond)
+	}
+	return err
 }
 
 // background calls Run with f in a goroutine. stop ends Run and checks its result.

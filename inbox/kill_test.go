@@ -107,8 +107,7 @@ func TestKilledReceiverHasStoredWhatItAcknowledged(t *testing.T) {
 func TestStoppedWorkerIsFenced(t *testing.T) {
 	for _, c := range []struct{ kind, where string }{{"sqlite", "function"}, {"postgres", "function"}, {"postgres", "effect"}} {
 		t.Run(c.kind+"/"+c.where, func(t *testing.T) {
-			s := newStore(t, c.kind)
-			stopWorker(t, s, c.where)
+			stopWorker(t, newStore(t, c.kind), c.where)
 		})
 	}
 }

@@ -308,13 +308,7 @@ func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
 	holder := s.hold(t, "SELECT pg_advisory_xact_lock(1)")
 	s.exec(t, `CREATE TRIGGER hold AFTER INSERT ON heads_inbox_events FOR EACH ROW EXECUTE FUNCTION hold()`)
 	second, appended := newEvent(t, "head", "session", 1), make(chan error, 1)
-	go func() {
-		_, err := in.Append(context.Background(), second)
-		for ; errors.Is(err, inbox.ErrUnavailable); _, err = in.Append(context.Background(), second) {
-			pauseFor(t.Context(), 10*time.Millisecond) // the steps below may take longer than an append
-		}
-		appended <- err
-	}()
+	go func() { appended <- appendUntilStored(t.Context(), in, second) }() // the steps below may take longer than an append
 	waits := func(event string) func() bool {
 		return func() bool {
 			return s.int(t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1", event) > 0

@@ -225,16 +225,22 @@ func TestServeRefusesEveryBadArgumentBeforeItListens(t *testing.T) {
 	}
 }
 
-func TestAddrInUseClosesEverything(t *testing.T) {
+func TestServeThatDoesNotBeginClosesEverything(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer busy.Close()
-	in := newStore(t, "sqlite").open(t)
-	called := false
-	err = in.Serve(t.Context(), &http.Server{Addr: busy.Addr().String()}, nothing, inbox.AtShutdown(func(context.Context) error { called = true; return nil }))
-	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	assert.True(t, called)
-	requireClosed(t, in)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for addr, row := range map[string]struct {
+		ctx  context.Context //nolint:containedctx // a row
+		want error
+	}{busy.Addr().String(): {t.Context(), syscall.EADDRINUSE}, "127.0.0.1:0": {ended, nil}} {
+		in, called := newStore(t, "sqlite").open(t), false
+		err = in.Serve(row.ctx, &http.Server{Addr: addr}, nothing, inbox.AtShutdown(func(context.Context) error { called = true; return nil }))
+		require.ErrorIs(t, err, row.want)
+		assert.True(t, called)
+		requireClosed(t, in)
+	}
 }
 
 func TestServeListensOnAddr(t *testing.T) {
@@ -286,16 +292,6 @@ func TestServeOfAClosedInboxReturnsErrClosed(t *testing.T) {
 	in := newStore(t, "sqlite").open(t)
 	require.NoError(t, in.Close(t.Context()))
 	require.ErrorIs(t, in.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, nothing), inbox.ErrClosed)
-}
-
-func TestServeWithAnEndedContextShutsDown(t *testing.T) {
-	sv := newService(t, newStore(t, "sqlite"))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	called := false
-	require.NoError(t, sv.in.Serve(ctx, &http.Server{Addr: "127.0.0.1:0"}, nothing, inbox.AtShutdown(func(context.Context) error { called = true; return nil })))
-	assert.True(t, called)
-	requireClosed(t, sv.in)
 }
 
 func TestServeWithTLSSpeaksHTTP2(t *testing.T) {

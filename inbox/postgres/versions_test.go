@@ -45,9 +45,6 @@ const oldInsert = `WITH durable AS (
 	SELECT $2::bytea, s.session, $3::bytea, $4::bytea, $5::bytea, $6::bytea, $7::bytea, {now} + 0 * length(coalesce(durable.raised, ''))
 	FROM s CROSS JOIN durable ON CONFLICT (key) DO NOTHING RETURNING sequence`
 
-// program is an inbox with the current or the old statements.
-type program struct{ *inbox.Inbox }
-
 // older wraps a backend to replace its statements after Setup.
 type older struct{ *backend }
 
@@ -62,7 +59,8 @@ func (o older) Setup(ctx context.Context, prefix string, report func(string, err
 	return nil
 }
 
-func start(t *testing.T, dsn string, old bool) program {
+// start opens an inbox with the current or the old statements.
+func start(t *testing.T, dsn string, old bool) *inbox.Inbox {
 	db, err := Open(t.Context(), dsn)
 	require.NoError(t, err)
 	taken, err := engine.Take(db)
@@ -74,15 +72,15 @@ func start(t *testing.T, dsn string, old bool) program {
 	}
 	in, err := inbox.Open(t.Context(), engine.New(chosen))
 	require.NoError(t, err)
-	return program{in}
+	return in
 }
 
-// die closes a program's connections, as if it had been killed.
-func (p program) die(t *testing.T, admin *pgx.Conn) {
+// die closes an inbox's connections, as if its program had been killed.
+func die(t *testing.T, in *inbox.Inbox, admin *pgx.Conn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	closed := make(chan struct{})
-	go func() { _ = p.Close(ctx); close(closed) }()
+	go func() { _ = in.Close(ctx); close(closed) }()
 	for {
 		_, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'new'")
 		require.NoError(t, err)
@@ -105,12 +103,12 @@ func TestProgramsOfTwoVersionsWorkSideBySide(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close(context.Background())
 	newDSN := dsn + " application_name=new"
-	programs := map[string]program{"old": start(t, dsn, true), "new": start(t, newDSN, false)}
+	programs := map[string]*inbox.Inbox{"old": start(t, dsn, true), "new": start(t, newDSN, false)}
 	var running sync.Map // by session
 	var overlapping, stored atomic.Int64
-	run := func(p program) {
+	run := func(in *inbox.Inbox) {
 		go func() {
-			_ = p.Run(context.Background(), func(ctx context.Context, d *inbox.Delivery) error {
+			_ = in.Run(context.Background(), func(ctx context.Context, d *inbox.Delivery) error {
 				if other, busy := running.LoadOrStore(d.Event.SessionID, ctx); busy && other.(context.Context).Err() == nil {
 					overlapping.Add(1)
 				}
@@ -124,7 +122,6 @@ func TestProgramsOfTwoVersionsWorkSideBySide(t *testing.T) {
 	}
 	run(programs["old"])
 	run(programs["new"])
-	var mu sync.Mutex
 	phase := func(events int, names ...string) {
 		var publishing sync.WaitGroup
 		for i := range sessions {
@@ -133,16 +130,11 @@ func TestProgramsOfTwoVersionsWorkSideBySide(t *testing.T) {
 					body := fmt.Sprintf(`{"event_type":"start_conversation","timestamp":"2026-08-31 06:56:30.%06d","head_id":"ada","session_id":"session%d"}`, stored.Load()*50+int64(n), i)
 					e, err := heads.ParseEvent([]byte(body))
 					assert.NoError(t, err)
-					mu.Lock()
-					p := programs[names[n%len(names)]]
-					mu.Unlock()
-					for {
-						added, err := p.Append(context.Background(), e)
-						if err == nil {
-							assert.True(t, added)
-							break
-						}
+					added, err := false, error(inbox.ErrUnavailable)
+					for err != nil {
+						added, err = programs[names[n%len(names)]].Append(context.Background(), e)
 					}
+					assert.True(t, added)
 				}
 			})
 		}
@@ -150,7 +142,7 @@ func TestProgramsOfTwoVersionsWorkSideBySide(t *testing.T) {
 		stored.Add(int64(events))
 	}
 	phase(400, "old", "new")
-	programs["new"].die(t, conn)
+	die(t, programs["new"], conn)
 	phase(400, "old")
 	programs["new"] = start(t, newDSN, false)
 	run(programs["new"])
