@@ -117,19 +117,13 @@ func (c *Cluster) newNode(name string, etcd int) (*Node, error) {
 	if err == nil {
 		err = os.Mkdir(n.dir, 0o700)
 	}
+	if err == nil {
+		err = own(n.dir)
+	}
+	if err == nil {
+		err = give(filepath.Join(n.dir, "patroni.yml"), fmt.Sprintf(patroniConfig, name, n.rest, etcd, n.port, n.dir, postgres))
+	}
 	if err != nil {
-		return nil, err
-	}
-	if os.Geteuid() == 0 {
-		uid, gid, err := ordinaryUser()
-		if err == nil {
-			err = os.Chown(n.dir, uid, gid)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if err := give(filepath.Join(n.dir, "patroni.yml"), fmt.Sprintf(patroniConfig, name, n.rest, etcd, n.port, n.dir, postgres)); err != nil {
 		return nil, err
 	}
 	return n, n.Start()
@@ -146,9 +140,6 @@ func (n *Node) DSN(database string) string {
 	return fmt.Sprintf("host=127.0.0.1 port=%d user=heads dbname=%s sslmode=disable", n.port, database)
 }
 
-// Leads reports whether the node accepts writes.
-func (n *Node) Leads() bool { return n.role() == "leader" }
-
 // role is "leader", "standby", or "" if the node does not answer.
 func (n *Node) role() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
@@ -159,13 +150,10 @@ func (n *Node) role() string {
 	}
 	defer conn.Close(ctx)
 	var standby bool
-	switch err := conn.QueryRow(ctx, "SELECT pg_is_in_recovery()").Scan(&standby); {
-	case err != nil:
+	if conn.QueryRow(ctx, "SELECT pg_is_in_recovery()").Scan(&standby) != nil {
 		return ""
-	case standby:
-		return "standby"
 	}
-	return "leader"
+	return map[bool]string{true: "standby", false: "leader"}[standby]
 }
 
 // DSN returns the DSN of a database with all nodes.
@@ -182,7 +170,7 @@ func (c *Cluster) DSN(database string) string {
 // nil.
 func (c *Cluster) Leader(other *Node) *Node {
 	for _, n := range c.Nodes {
-		if n != other && n.Leads() {
+		if n != other && n.role() == "leader" {
 			return n
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -29,7 +30,7 @@ func launch(log, path string, args ...string) (*daemon, error) {
 	defer f.Close()
 	cmd.Stdout, cmd.Stderr = f, f
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%w; on Debian: apt-get install patroni etcd-server pgbouncer", err)
+		return nil, fmt.Errorf("%w; on Debian: apt-get install postgresql patroni etcd-server pgbouncer", err)
 	}
 	d := &daemon{cmd: cmd, done: make(chan struct{})}
 	go func() { _ = cmd.Wait(); close(d.done) }()
@@ -55,26 +56,17 @@ func freePort() (int, error) {
 
 // give writes a file that the ordinary user owns.
 func give(path, text string) error {
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil || os.Geteuid() != 0 {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return err
 	}
-	uid, gid, err := ordinaryUser()
-	if err != nil {
-		return err
-	}
-	return os.Chown(path, uid, gid)
+	return own(path)
 }
 
 // pidIn returns the process id in the first line of a file, 0 without one.
 func pidIn(path string) int {
 	text, _ := os.ReadFile(path)
-	for i, c := range text {
-		if c == '\n' {
-			text = text[:i]
-			break
-		}
-	}
-	pid, _ := strconv.Atoi(string(text))
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, _ := strconv.Atoi(line)
 	return pid
 }
 

@@ -22,9 +22,8 @@ import (
 
 // Server is a running server, or one that was stopped and can start again.
 type Server struct {
-	dir  string // its data, its socket and its log
-	cmd  *exec.Cmd
-	done chan struct{}
+	dir string // its data, its socket and its log
+	*daemon
 }
 
 // bin returns the folder of the newest PostgreSQL of the machine.
@@ -42,16 +41,7 @@ func version(path string) int {
 	return n
 }
 
-// command returns a command of PostgreSQL, which refuses to run as root.
-func command(name string, args ...string) (*exec.Cmd, error) {
-	dir, err := bin()
-	if err != nil {
-		return nil, err
-	}
-	return program(filepath.Join(dir, name), args...)
-}
-
-// program returns a command that runs as an ordinary user.
+// program returns a command that runs as an ordinary user, since PostgreSQL refuses to run as root.
 func program(path string, args ...string) (*exec.Cmd, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TZ=UTC")
@@ -80,7 +70,11 @@ func ordinaryUser() (uid, gid int, err error) {
 }
 
 func run(name string, args ...string) error {
-	cmd, err := command(name, args...)
+	dir, err := bin()
+	if err != nil {
+		return err
+	}
+	cmd, err := program(filepath.Join(dir, name), args...)
 	if err != nil {
 		return err
 	}
@@ -94,14 +88,22 @@ func run(name string, args ...string) error {
 // socket must be.
 func folder() (string, error) {
 	dir, err := os.MkdirTemp("/tmp", "pg")
-	if err != nil || os.Geteuid() != 0 {
-		return dir, err
-	}
-	uid, gid, err := ordinaryUser()
 	if err != nil {
 		return "", err
 	}
-	return dir, os.Chown(dir, uid, gid)
+	return dir, own(dir)
+}
+
+// own makes a path the ordinary user's.
+func own(path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	uid, gid, err := ordinaryUser()
+	if err != nil {
+		return err
+	}
+	return os.Chown(path, uid, gid)
 }
 
 // New starts a server with further settings, such as "fsync=off". Close it.
@@ -150,28 +152,19 @@ func (s *Server) start(settings ...string) error {
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
 	}
-	cmd, err := command("postgres", args...)
+	dir, err := bin()
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	d, err := launch(filepath.Join(s.dir, "log"), filepath.Join(dir, "postgres"), args...)
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	done := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(done) }()
-	s.cmd, s.done = cmd, done
-	return s.await()
+	s.daemon = d
+	return awaitServer(s.DSN("postgres"), s.done, s.Log)
 }
 
-// await waits until the server answers.
-func (s *Server) await() error { return awaitServer(s.DSN("postgres"), s.done, s.Log) }
-
+// awaitServer waits until a server answers.
 func awaitServer(dsn string, done <-chan struct{}, log func() string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -220,10 +213,7 @@ func (s *Server) Exec(tb testing.TB, database string, statements ...string) {
 func (s *Server) Kill() {
 	// The server's children end when they notice that the postmaster has ended.
 	// Those with connections are killed too, so none finishes a commit.
-	for _, pid := range children(s.cmd.Process.Pid) {
-		send(pid, syscall.SIGKILL)
-	}
-	_ = s.cmd.Process.Kill()
+	s.Signal(syscall.SIGKILL)
 	<-s.done
 }
 
@@ -232,7 +222,7 @@ func (s *Server) Signal(sig syscall.Signal) {
 	for _, pid := range children(s.cmd.Process.Pid) {
 		send(pid, sig)
 	}
-	_ = s.cmd.Process.Signal(sig)
+	s.signal(sig)
 }
 
 func children(pid int) (pids []int) {
@@ -268,9 +258,9 @@ func (s *Server) Promote() error {
 
 // Close ends the server and removes its data.
 func (s *Server) Close() {
-	if s.cmd != nil {
+	if s.daemon != nil {
 		s.Signal(Continue)
-		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+		s.signal(syscall.SIGQUIT)
 		<-s.done
 	}
 	_ = os.RemoveAll(s.dir)
