@@ -224,6 +224,30 @@ func (p poison) handle(t *testing.T, s store) {
 	}
 }
 
+// oneAttempt handles an event whose effect fails a number of times, and asserts that this was one
+// attempt.
+func oneAttempt(t *testing.T, s store, failures int64, effect func(ctx context.Context, tx *sql.Tx) error) (runs int64) {
+	in := s.open(t)
+	s.createVisits(t)
+	appendEvents(t, in, "session", 0, 1)
+	var run, attempt atomic.Int64
+	background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+		attempt.Store(int64(d.Attempt))
+		return d.Commit(ctx, func(tx *sql.Tx) error {
+			if run.Add(1) <= failures {
+				return effect(ctx, tx)
+			}
+			_, err := tx.ExecContext(ctx, insertVisit)
+			return err
+		})
+	}, inbox.MaxAttempts(1))
+	eventually(t, "handled", pendingIsZero(in))
+	assert.EqualValues(t, 1, attempt.Load())
+	assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM visits"))
+	assert.Empty(t, deadEvents(t, in))
+	return run.Load()
+}
+
 // A connection that dies during an effect is the inbox's: the effect runs again, however often, and
 // the attempt is not counted.
 func TestLostConnectionOfAnEffectIsNoAttempt(t *testing.T) {
@@ -245,58 +269,22 @@ func TestLostConnectionOfAnEffectIsNoAttempt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, in := newInbox(t, "postgres")
-			s.createVisits(t)
-			appendEvents(t, in, "session", 0, 1)
-			var runs, attempt atomic.Int64
-			background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
-				attempt.Store(int64(d.Attempt))
-				return d.Commit(ctx, func(tx *sql.Tx) error {
-					if runs.Add(1) <= deaths {
-						return effect(ctx, tx)
-					}
-					_, err := tx.ExecContext(ctx, insertVisit)
-					return err
-				})
-			}, inbox.MaxAttempts(1))
-			eventually(t, "handled", pendingIsZero(in))
-			assert.EqualValues(t, deaths+1, runs.Load())
-			assert.EqualValues(t, 1, attempt.Load())
-			assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM visits"))
-			assert.Empty(t, deadEvents(t, in))
+			assert.EqualValues(t, deaths+1, oneAttempt(t, newStore(t, "postgres"), deaths, effect))
 		})
 	}
 }
 
 // The server is away for longer than a statement waits, but not for a lease.
 func TestServerThatIsAwayDuringAnEffectIsNoAttempt(t *testing.T) {
-	server := pgtest.ForTest(t)
-	s := store{"postgres", server.DSN("postgres")}
-	in := s.open(t)
-	s.createVisits(t)
-	appendEvents(t, in, "session", 0, 1)
-	running, killed := make(chan struct{}), make(chan struct{})
-	var attempt atomic.Int64
-	background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
-		attempt.Store(int64(d.Attempt))
-		return d.Commit(ctx, func(tx *sql.Tx) error {
-			select {
-			case <-killed:
-			default:
-				close(running)
-				<-killed
-			}
-			_, err := tx.ExecContext(ctx, insertVisit)
-			return err
-		})
-	}, inbox.MaxAttempts(1))
-	await(t, running, "the effect")
-	server.Kill()
-	close(killed)
-	pauseFor(t.Context(), 7*time.Second)
-	require.NoError(t, server.Start())
-	eventually(t, "handled", pendingIsZero(in))
-	assert.EqualValues(t, 1, attempt.Load())
-	assert.Empty(t, deadEvents(t, in))
-	assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM visits"))
+	server, started := pgtest.ForTest(t), make(chan error, 1)
+	oneAttempt(t, store{"postgres", server.DSN("postgres")}, 1, func(ctx context.Context, tx *sql.Tx) error {
+		server.Kill()
+		go func() {
+			pauseFor(t.Context(), 7*time.Second)
+			started <- server.Start()
+		}()
+		_, err := tx.ExecContext(ctx, insertVisit)
+		return err
+	})
+	require.NoError(t, <-started)
 }
