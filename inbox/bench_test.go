@@ -135,13 +135,7 @@ func BenchmarkHandle(b *testing.B) {
 		b.Run("commit", func(b *testing.B) {
 			s := newStore(b, kind)
 			s.createVisits(b)
-			insert := s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)")
-			benchHandle(b, s.open(b), func(ctx context.Context, d *inbox.Delivery) error {
-				return d.Commit(ctx, func(tx *sql.Tx) error {
-					_, err := tx.ExecContext(ctx, insert, d.Event.SessionID, d.Attempt, d.Sequence)
-					return err
-				})
-			})
+			benchHandle(b, s.open(b), s.commitVisit)
 		})
 	})
 }
@@ -338,7 +332,7 @@ func BenchmarkOpenTransaction(b *testing.B) {
 	var lags []time.Duration
 	var ends []time.Time
 	stop := background(b, in, func(ctx context.Context, d *inbox.Delivery) error {
-		err := d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(ctx, tx, d) })
+		err := s.commitVisit(ctx, d)
 		mu.Lock()
 		defer mu.Unlock()
 		lags, ends = append(lags, time.Since(d.Received)), append(ends, time.Now())

@@ -1,8 +1,6 @@
 package inbox_test
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -122,9 +120,7 @@ func stopWorker(t *testing.T, s store, where string) {
 	require.Equal(t, "inside", w.line(t))
 	w.signal(t, pgtest.Stop)
 	stopped := time.Now()
-	stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
-		return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(ctx, tx, d) })
-	}, inbox.Lease(lease), inbox.Backoff(at(10*time.Millisecond)))
+	stop := background(t, in, s.commitVisit, inbox.Lease(lease), inbox.Backoff(at(10*time.Millisecond)))
 	eventually(t, "the session goes on meanwhile", pendingIsZero(in))
 	pauseFor(t.Context(), time.Until(stopped.Add(2*lease)))
 	stop()

@@ -158,7 +158,7 @@ func work(r role, in *inbox.Inbox) error {
 		if rand.N(100) < r.Fail {
 			return errors.New("failed before the effect")
 		}
-		return d.Commit(ctx, func(tx *sql.Tx) error { return r.store().visit(ctx, tx, d) })
+		return r.store().commitVisit(ctx, d)
 	}, inbox.Lease(r.Lease), inbox.Backoff(at(20*time.Millisecond)), inbox.MaxAttempts(1000), inbox.Concurrency(8))
 }
 
@@ -174,6 +174,11 @@ func (s store) createVisits(tb testing.TB) {
 func (s store) visit(ctx context.Context, tx *sql.Tx, d *inbox.Delivery) error {
 	_, err := tx.ExecContext(ctx, s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
 	return err
+}
+
+// commitVisit is a function that stores a visit through Commit.
+func (s store) commitVisit(ctx context.Context, d *inbox.Delivery) error {
+	return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(ctx, tx, d) })
 }
 
 // tally has the counts of a run with many processes.

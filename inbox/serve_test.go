@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -365,7 +364,7 @@ func serveUntilTerm(r role, in *inbox.Inbox) error {
 	return in.Serve(ctx, &http.Server{Handler: h}, func(ctx context.Context, d *inbox.Delivery) error {
 		fmt.Println("inside")
 		_, _ = input.ReadString('\n')
-		return d.Commit(ctx, func(tx *sql.Tx) error { return r.store().visit(ctx, tx, d) })
+		return r.store().commitVisit(ctx, d)
 	}, inbox.Listener(l), inbox.Lease(r.Lease), inbox.Backoff(at(time.Millisecond)))
 }
 

@@ -172,8 +172,15 @@ func (p *process) Listen(ctx context.Context, _ func()) { <-ctx.Done() }
 func (p *process) Notify()                              {}
 func (p *process) Poll() (soon, late time.Duration)     { return pollInterval, pollInterval }
 func (p *process) Close() error                         { return nil }
-func (p *process) open() (*inbox.Inbox, error) {
-	return inbox.Open(context.Background(), engine.New(p))
+
+// start returns a new process and its inbox.
+func (s *simulation) start() (*process, *inbox.Inbox) {
+	p := &process{simulation: s}
+	in, err := inbox.Open(context.Background(), engine.New(p))
+	if err != nil {
+		panic(err)
+	}
+	return p, in
 }
 
 func (s *simulation) closeAtTheEnd(in *inbox.Inbox) {
@@ -186,18 +193,12 @@ func (s *simulation) closeAtTheEnd(in *inbox.Inbox) {
 // receive appends the events of a session, each until it is acknowledged. It replaces a receiver
 // that dies.
 func (s *simulation) receive(session string) {
-	p := &process{simulation: s}
-	in, err := p.open()
-	if err != nil {
-		s.violated("open: %v", err)
-		return
-	}
+	p, in := s.start()
 	for n := range simEvents {
 		body := fmt.Sprintf(`{"event_type":"start_conversation","timestamp":"2026-08-31 06:56:%02d","head_id":"head","session_id":%q,"number":%d}`, n, session, n)
 		e, err := heads.ParseEvent([]byte(body))
 		if err != nil {
-			s.violated("parse: %v", err)
-			return
+			panic(err)
 		}
 		<-time.After(s.between(0, simFaults/simEvents))
 		for {
@@ -210,11 +211,7 @@ func (s *simulation) receive(session string) {
 			}
 			if p.isDead() {
 				s.closeAtTheEnd(in)
-				p = &process{simulation: s}
-				if in, err = p.open(); err != nil {
-					s.violated("open: %v", err)
-					return
-				}
+				p, in = s.start()
 				continue
 			}
 			if err == nil {
@@ -233,12 +230,7 @@ func (s *simulation) receive(session string) {
 func (s *simulation) work(ended chan<- struct{}) {
 	defer func() { ended <- struct{}{} }()
 	for {
-		p := &process{simulation: s}
-		in, err := p.open()
-		if err != nil {
-			s.violated("open: %v", err)
-			return
-		}
+		p, in := s.start()
 		over := make(chan struct{})
 		go func() {
 			_ = in.Run(context.Background(), p.handle, inbox.Lease(simLease), inbox.Concurrency(3), inbox.MaxAttempts(100000),
