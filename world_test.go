@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -404,6 +405,10 @@ func TestMain(m *testing.M) {
 	if addr := os.Getenv(receiverAddr); addr != "" {
 		fmt.Fprintln(os.Stderr, "receiver:", receive(addr, os.Getenv(receiverStore)))
 		os.Exit(1)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil { // they wait for connections
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
