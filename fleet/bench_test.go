@@ -41,8 +41,7 @@ func BenchmarkApply1000HeadsAt50ms(b *testing.B) {
 	const latency, concurrency = 50 * time.Millisecond, 16
 	for b.Loop() {
 		e := newEmulator(b, headstest.WithLatency(latency))
-		j, err := fleet.OpenJournal(journalPath(b))
-		require.NoError(b, err)
+		j := need(fleet.OpenJournal(journalPath(b)))(b)
 		report := apply(b, e, fleet.Options{Concurrency: concurrency, Journal: j}, converting(e, 1000)...)
 		require.NoError(b, j.Close())
 		require.Equal(b, 1000, report.Count(fleet.OutcomeChanged))
@@ -66,8 +65,7 @@ func (service) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func BenchmarkMemoryOf10000Specs(b *testing.B) {
-	client, err := heads.New("https://api.example.com", "token", heads.WithHTTPClient(&http.Client{Transport: service{}}))
-	require.NoError(b, err)
+	client := need(heads.New("https://api.example.com", "token", heads.WithHTTPClient(&http.Client{Transport: service{}})))(b)
 	heap := func() float64 {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)

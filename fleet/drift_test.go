@@ -26,8 +26,7 @@ func TestDriftIsWhatPlanWouldChange(t *testing.T) {
 		Tools:    &[]heads.Tool{{Name: "find", Description: "Finds.", URL: "https://a.example.com/find"}},
 	}
 	read := func() (*heads.Head, []heads.Webhook) {
-		hooks, err := e.Client().Webhooks.List(ctx, id)
-		require.NoError(t, err)
+		hooks := need(e.Client().Webhooks.List(ctx, id))(t)
 		return get(t, e, id), hooks
 	}
 	planned := plan(t, e, spec)

@@ -81,8 +81,7 @@ func TestPlanReadsEachHeadTwiceAndChangesNothing(t *testing.T) {
 	assert.Empty(t, report.Moves(), "nothing has moved yet")
 
 	client := e.Client(heads.WithAccessBases("https://chat.example.test", "https://live.example.test"))
-	report, err := fleet.Plan(context.Background(), client, []fleet.Spec{{ID: id, Streaming: on()}}, fleet.Options{})
-	require.NoError(t, err)
+	report = need(fleet.Plan(context.Background(), client, []fleet.Spec{{ID: id, Streaming: on()}}, fleet.Options{}))(t)
 	assert.Equal(t, "https://live.example.test", report.Results[0].After.Base)
 	assert.Empty(t, report.Moves(), "nothing has moved yet")
 }
@@ -97,10 +96,8 @@ func TestASpecThatSpecOfReturnsChangesNothing(t *testing.T) {
 			case "odd":
 				id = oddHead(t, e)
 			}
-			spec, err := fleet.SpecOf(context.Background(), e.Client(), id)
-			require.NoError(t, err)
-			document, err := json.Marshal(spec)
-			require.NoError(t, err)
+			spec := need(fleet.SpecOf(context.Background(), e.Client(), id))(t)
+			document := need(json.Marshal(spec))(t)
 			var read fleet.Spec
 			require.NoError(t, json.Unmarshal(document, &read))
 			before := len(e.Requests())
@@ -135,8 +132,7 @@ func oddHead(t *testing.T, e *headstest.Emulator) string {
 func TestSpecOfKeepsToolsWithoutATypeAndOfAnUnknownOne(t *testing.T) {
 	e, id := withHead(t, headstest.Head{OperationMode: heads.OperationModeOC})
 	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"a","description":"d","url":"https://a.example.com/","parameters":[{"name":"p","description":"d"},{"name":"q","type":"date","description":"d"}]}`)))
-	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
-	require.NoError(t, err)
+	spec := need(fleet.SpecOf(t.Context(), e.Client(), id))(t)
 	require.Empty(t, spec.Omitted)
 	require.Len(t, *spec.Tools, 1)
 	assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, *spec).Results[0].Outcome)
@@ -145,8 +141,7 @@ func TestSpecOfKeepsToolsWithoutATypeAndOfAnUnknownOne(t *testing.T) {
 func TestSpecOfLeavesOutAPluginConfigurationThatIsAText(t *testing.T) {
 	e, id := withHead(t, headstest.Head{}) // which stores no such head
 	e.Inject(headstest.Fault{Method: http.MethodGet, Route: "/head/{id}", Body: `{"id":"` + id + `","pluginOperationalModeConfig":"a text","greetings":"Hi"}`})
-	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
-	require.NoError(t, err)
+	spec := need(fleet.SpecOf(t.Context(), e.Client(), id))(t)
 	require.Len(t, spec.Omitted, 1)
 	assert.Contains(t, spec.Omitted[0], "pluginOperationalModeConfig: ")
 	assert.Equal(t, map[string]any{"greetings": "Hi"}, spec.Set)
@@ -154,8 +149,7 @@ func TestSpecOfLeavesOutAPluginConfigurationThatIsAText(t *testing.T) {
 
 func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {
 	e := newEmulator(t)
-	spec, err := fleet.SpecOf(context.Background(), e.Client(), oddHead(t, e))
-	require.NoError(t, err)
+	spec := need(fleet.SpecOf(context.Background(), e.Client(), oddHead(t, e)))(t)
 	require.Len(t, spec.Omitted, 4)
 	for i, want := range []string{"greetings: ", "pluginOperationalModeConfig: ", "webhook 3: ", "tools: "} {
 		assert.Contains(t, spec.Omitted[i], want)
@@ -165,8 +159,7 @@ func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {
 	for _, name := range []string{"voiceflowApiKey", "publicUrl", "pluginOperationalModeConfig", "greetings", "ttsVoice", "ttsProvider"} {
 		assert.NotContains(t, spec.Set, name)
 	}
-	document, err := json.Marshal(spec)
-	require.NoError(t, err)
+	document := need(json.Marshal(spec))(t)
 	assert.NotContains(t, string(document), "secret")
 	assert.NotContains(t, string(document), "mitted")
 }
@@ -174,8 +167,7 @@ func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {
 func TestSpecOfLeavesOutAVoiceThatNoSpecCanHold(t *testing.T) {
 	for voice, omitted := range map[heads.Voice]int{{Provider: "azure", ID: "string"}: 1, {}: 0} {
 		e, id := withHead(t, headstest.Head{Fields: map[string]any{"ttsProvider": voice.Provider, "ttsVoice": voice.ID}})
-		spec, err := fleet.SpecOf(context.Background(), e.Client(), id)
-		require.NoError(t, err)
+		spec := need(fleet.SpecOf(context.Background(), e.Client(), id))(t)
 		assert.Nil(t, spec.Voice)
 		assert.Len(t, spec.Omitted, omitted, "%v", spec.Omitted)
 		assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, *spec).Results[0].Outcome)

@@ -34,8 +34,7 @@ func withHead(t testing.TB, head headstest.Head) (e *headstest.Emulator, id stri
 // apply runs Apply and requires that it is not cut short.
 func apply(t testing.TB, e *headstest.Emulator, o fleet.Options, specs ...fleet.Spec) *fleet.Report {
 	t.Helper()
-	report, err := fleet.Apply(context.Background(), e.Client(), specs, o)
-	require.NoError(t, err)
+	report := need(fleet.Apply(context.Background(), e.Client(), specs, o))(t)
 	require.Len(t, report.Results, len(specs))
 	return report
 }
@@ -66,8 +65,7 @@ func writes(requests []string) []string {
 
 func get(t testing.TB, e *headstest.Emulator, id string) *heads.Head {
 	t.Helper()
-	head, err := e.Client().Heads.Get(context.Background(), id)
-	require.NoError(t, err)
+	head := need(e.Client().Heads.Get(context.Background(), id))(t)
 	return head
 }
 
@@ -77,4 +75,13 @@ func outcomesOf(r *fleet.Report) []fleet.Outcome {
 		all = append(all, result.Outcome)
 	}
 	return all
+}
+
+// need returns what a function has returned, if it was no error.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return v
+	}
 }

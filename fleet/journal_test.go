@@ -27,16 +27,14 @@ func journalPath(t testing.TB) string { return filepath.Join(t.TempDir(), "heads
 
 func openJournal(t testing.TB, path string) *fleet.Journal {
 	t.Helper()
-	j, err := fleet.OpenJournal(path)
-	require.NoError(t, err)
+	j := need(fleet.OpenJournal(path))(t)
 	t.Cleanup(func() { assert.NoError(t, j.Close()) })
 	return j
 }
 
 func readFile(t testing.TB, path string) string {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	require.NoError(t, err)
+	content := need(os.ReadFile(path))(t)
 	return string(content)
 }
 
@@ -45,16 +43,14 @@ func TestTheOldAccessURLIsOnDiskBeforeTheSwitchIsSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, id := withHead(t, headstest.Head{VideoStreaming: !*streaming})
 			path, seen := journalPath(t), ""
-			address, err := heads.ParseAccessURL(get(t, e, id).PublicURL.Reveal())
-			require.NoError(t, err)
+			address := need(heads.ParseAccessURL(get(t, e, id).PublicURL.Reveal()))(t)
 			client := e.Client(heads.WithObserver(heads.Observer[heads.Attempt]{End: func(_ context.Context, a heads.Attempt) {
 				if a.Operation == "Heads.SetVideoStreaming" {
 					seen = readFile(t, path)
 				}
 			}}))
 			e.Inject(headstest.Fault{Method: "PUT", Route: "/head/{id}/video-streaming", Status: 400})
-			report, err := fleet.Apply(context.Background(), client, []fleet.Spec{{ID: id, Streaming: streaming}}, fleet.Options{Journal: openJournal(t, path)})
-			require.NoError(t, err)
+			report := need(fleet.Apply(context.Background(), client, []fleet.Spec{{ID: id, Streaming: streaming}}, fleet.Options{Journal: openJournal(t, path)}))(t)
 			assert.Equal(t, fleet.OutcomeFailed, report.Results[0].Outcome)
 			for _, part := range []string{id, address.PublicHeadID, address.Base} {
 				assert.Contains(t, seen, part)
@@ -113,8 +109,7 @@ func TestMovesHoldTheSwitchesOfEarlierRuns(t *testing.T) {
 	report := apply(t, e, fleet.Options{Journal: j}, spec)
 	assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome)
 	assert.Equal(t, first, report.Moves(), "the key is that of the new access URL")
-	planned, err := fleet.Plan(context.Background(), e.Client(), []fleet.Spec{spec}, fleet.Options{Journal: j})
-	require.NoError(t, err)
+	planned := need(fleet.Plan(context.Background(), e.Client(), []fleet.Spec{spec}, fleet.Options{Journal: j}))(t)
 	assert.Equal(t, first, planned.Moves())
 
 	spec.Streaming = nil
@@ -141,8 +136,7 @@ func TestAnAccessURLThatStaysIsNoMove(t *testing.T) {
 	assert.Empty(t, report.Moves())
 
 	client := e.Client(heads.WithAccessBases("https://chat.example.test", "https://stream.example.test"))
-	report, err := fleet.Apply(context.Background(), client, []fleet.Spec{spec}, fleet.Options{Journal: j})
-	require.NoError(t, err)
+	report = need(fleet.Apply(context.Background(), client, []fleet.Spec{spec}, fleet.Options{Journal: j}))(t)
 	assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome)
 	assert.Len(t, report.Moves(), 1)
 }
@@ -170,8 +164,7 @@ func TestOpenJournalRemovesACutLastLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := journalPath(t)
 			require.NoError(t, os.WriteFile(path, []byte(tt.content), 0o600))
-			j, err := fleet.OpenJournal(path)
-			require.NoError(t, err)
+			j := need(fleet.OpenJournal(path))(t)
 			assert.Equal(t, tt.dropped, j.Dropped())
 			require.NoError(t, j.Close())
 			assert.Equal(t, tt.left, readFile(t, path))
@@ -208,8 +201,7 @@ func TestAJournalIsARegularFileOfItsOwner(t *testing.T) {
 
 	path := journalPath(t)
 	openJournal(t, path)
-	info, err := os.Stat(path)
-	require.NoError(t, err)
+	info := need(os.Stat(path))(t)
 	if runtime.GOOS != "windows" {
 		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	}
@@ -424,8 +416,7 @@ func TestARewrittenJournalStillAwaitsAnAcceptedSwitch(t *testing.T) {
 func TestAFileThatAnotherProcessHasReplacedIsNotTheJournal(t *testing.T) {
 	path := journalPath(t)
 	require.NoError(t, openJournal(t, path).Close())
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	require.NoError(t, err)
+	file := need(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer file.Close()
 	require.NoError(t, os.Rename(path, path+".old"))
 	require.NoError(t, os.WriteFile(path, []byte(fleet.JournalHeader), 0o600))
@@ -434,8 +425,7 @@ func TestAFileThatAnotherProcessHasReplacedIsNotTheJournal(t *testing.T) {
 
 // The files of testdata were written by the version that introduced their format.
 func TestJournalsOfEveryFormatAreContinued(t *testing.T) {
-	files, err := os.ReadDir("testdata/formats")
-	require.NoError(t, err)
+	files := need(os.ReadDir("testdata/formats"))(t)
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		e, path := newEmulator(t), journalPath(t)

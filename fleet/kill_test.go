@@ -131,13 +131,11 @@ func TestAProcessThatIsKilledAtAnyMomentResumes(t *testing.T) {
 		var specs []fleet.Spec
 		for range fleetSize {
 			id := k.AddHead(headstest.Head{TTSProvider: "polly"})
-			address, err := heads.ParseAccessURL(get(t, k.Emulator, id).PublicURL.Reveal())
-			require.NoError(t, err)
+			address := need(heads.ParseAccessURL(get(t, k.Emulator, id).PublicURL.Reveal()))(t)
 			old[id] = address.Base + "/" + address.PublicOrgID + "/" + address.PublicHeadID
 			specs = append(specs, killedSpec(id))
 		}
-		document, err := json.Marshal(specs)
-		require.NoError(t, err)
+		document := need(json.Marshal(specs))(t)
 		before, dir := len(k.Requests()), t.TempDir()
 		moment := 0
 		if total > 0 { // the first round counts the requests

@@ -14,8 +14,7 @@ import (
 
 func plan(t testing.TB, e *headstest.Emulator, specs ...fleet.Spec) *fleet.Report {
 	t.Helper()
-	report, err := fleet.Plan(t.Context(), e.Client(), specs, fleet.Options{})
-	require.NoError(t, err)
+	report := need(fleet.Plan(t.Context(), e.Client(), specs, fleet.Options{}))(t)
 	return report
 }
 
@@ -42,8 +41,7 @@ func TestApplyChangesOnlyWhatWasPlanned(t *testing.T) {
 		"masked key":            {fleet.Spec{Set: map[string]any{"voiceflowApiKey": nil}}, update(heads.NewHeadUpdate().VoiceflowAPIKey("another"))},
 		"voice before a switch": {fleet.Spec{Streaming: on()}, update(heads.NewHeadUpdate().Voice("azure", "en-US-other"))},
 		"registration with another token": {fleet.Spec{Webhooks: []fleet.WebhookSpec{}, PruneWebhooks: true}, func(id string) error {
-			hooks, err := c.Webhooks.List(ctx, id)
-			require.NoError(t, err)
+			hooks := need(c.Webhooks.List(ctx, id))(t)
 			require.NoError(t, c.Webhooks.Delete(ctx, hooks[0].ID))
 			return register(id, url+"2")
 		}},
@@ -99,8 +97,7 @@ func TestNumbersAndKeysAreKeptAsTheyAre(t *testing.T) {
 	words := `{"zebra":"z","apple":"a","mango":"m"}`
 	apply(t, e, fleet.Options{}, set("customWords", words))
 	assert.Contains(t, string(get(t, e, id).Raw.Bytes()), `"customWords":`+words)
-	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
-	require.NoError(t, err)
+	spec := need(fleet.SpecOf(t.Context(), e.Client(), id))(t)
 	assert.Equal(t, json.RawMessage(words), spec.Set["customWords"])
 	assert.Equal(t, json.RawMessage("9007199254740992"), spec.Set["semanticThreshold"])
 }

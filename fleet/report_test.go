@@ -22,8 +22,7 @@ import (
 func sampleReport(t testing.TB) *fleet.Report {
 	t.Helper()
 	address := func(base string) heads.AccessURL {
-		a, err := heads.ParseAccessURL(base + "/MyOrg-1/li-1?api_key=canary-key&lang=canary-query")
-		require.NoError(t, err)
+		a := need(heads.ParseAccessURL(base + "/MyOrg-1/li-1?api_key=canary-key&lang=canary-query"))(t)
 		return a
 	}
 	started := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -41,8 +40,7 @@ func TestJSONReport(t *testing.T) {
 	report := sampleReport(t)
 	var written bytes.Buffer
 	require.NoError(t, report.WriteJSON(&written))
-	marshalled, err := json.Marshal(report)
-	require.NoError(t, err)
+	marshalled := need(json.Marshal(report))(t)
 	assert.JSONEq(t, string(marshalled), written.String(), "WriteJSON and encoding/json write the same")
 	want := `{
 		"environment": "production & <b>",
@@ -58,8 +56,7 @@ func TestJSONReport(t *testing.T) {
 		"moves": [{"head_id": "` + lobby + `", "label": "=HYPERLINK(\"x\")", "old": "https://chat.example.com/MyOrg-1/li-1", "new": "https://stream.example.com/MyOrg-1/li-1"}]}`
 	assert.JSONEq(t, want, written.String())
 
-	empty, err := json.Marshal(fleet.Report{})
-	require.NoError(t, err)
+	empty := need(json.Marshal(fleet.Report{}))(t)
 	assert.NotContains(t, string(empty), "null", "a list is never null")
 	assert.NotContains(t, string(empty), "environment")
 }
@@ -67,8 +64,7 @@ func TestJSONReport(t *testing.T) {
 func TestCSVReport(t *testing.T) {
 	var written bytes.Buffer
 	require.NoError(t, sampleReport(t).WriteCSV(&written))
-	rows, err := csv.NewReader(&written).ReadAll()
-	require.NoError(t, err)
+	rows := need(csv.NewReader(&written).ReadAll())(t)
 	assert.Equal(t, [][]string{
 		{"head_id", "label", "outcome", "reason", "old_address", "new_address", "changes", "error", "started", "duration_ms"},
 		{lobby, `'=HYPERLINK("x")`, "changed", "", "https://chat.example.com/MyOrg-1/li-1", "https://stream.example.com/MyOrg-1/li-1",

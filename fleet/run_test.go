@@ -100,8 +100,7 @@ func TestAHeadThatHangsIsGivenUpWithinSettleTimeout(t *testing.T) {
 func TestARunThatWasFinishedIsNotCutShort(t *testing.T) {
 	e := newEmulator(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	report, err := fleet.Apply(ctx, e.Client(), converting(e, 1), fleet.Options{OnResult: func(fleet.Result) { cancel() }})
-	require.NoError(t, err)
+	report := need(fleet.Apply(ctx, e.Client(), converting(e, 1), fleet.Options{OnResult: func(fleet.Result) { cancel() }}))(t)
 	assert.Equal(t, 1, report.Count(fleet.OutcomeChanged))
 }
 
@@ -181,8 +180,7 @@ func TestTheSecondApplyOfAnySpecChangesNothing(t *testing.T) {
 		document, before := get(t, e, id), len(e.Requests())
 		third := apply(t, e, fleet.Options{}, b).Results[0]
 		sent := since(e, before)
-		text, err := json.Marshal([]fleet.Spec{a, b})
-		require.NoError(t, err)
+		text := need(json.Marshal([]fleet.Spec{a, b}))(t)
 		assert.JSONEq(t, string(document.Raw.Bytes()), string(get(t, e, id).Raw.Bytes()), "%s", text)
 		if second.Outcome == fleet.OutcomeBlocked || second.Outcome == fleet.OutcomeFailed {
 			assert.Equal(t, second.Outcome, third.Outcome, "%s: %v", text, third.Err)

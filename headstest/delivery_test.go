@@ -63,8 +63,7 @@ func TestEveryWebhookSignsWithItsOwnKey(t *testing.T) {
 func TestSignatureMayBeBase64(t *testing.T) {
 	play(t, &receiver{}, []headstest.Option{headstest.WithSignatureEncoding(headstest.SignatureBase64)}, func(s *scene) {
 		s.converse("message")
-		sum, err := hex.DecodeString(hexHMAC(s.all()[0].body, s.key))
-		require.NoError(t, err)
+		sum := need(hex.DecodeString(hexHMAC(s.all()[0].body, s.key)))(t)
 		assert.Equal(t, base64.StdEncoding.EncodeToString(sum), s.all()[0].signature)
 	})
 }
@@ -293,8 +292,7 @@ func TestJournalOfDeliveriesIsBounded(t *testing.T) {
 		require.Len(t, s.Deliveries(), 3)
 		assert.Equal(t, heads.EventEndConversation, s.Deliveries()[2].Event.Type)
 		time.AfterFunc(time.Second, func() { assert.NoError(t, s.StartSession(s.head).UserMessage("x")) })
-		d, err := s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Event.Type == heads.EventStartConversation })
-		require.NoError(t, err)
+		d := need(s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Event.Type == heads.EventStartConversation }))(t)
 		assert.True(t, d.Final)
 	})
 }
@@ -305,8 +303,7 @@ func TestBacklogIsBounded(t *testing.T) {
 		require.NoError(t, session.UserMessage("x"))
 		synctest.Wait() // until the first one is running
 		require.NoError(t, perform(session, "inactive inactive close"))
-		d, err := s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Event.Type == heads.EventEndConversation })
-		require.NoError(t, err)
+		d := need(s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Event.Type == heads.EventEndConversation }))(t)
 		assert.ErrorIs(t, d.Err, headstest.ErrBacklog)
 		assert.True(t, d.Final)
 	})

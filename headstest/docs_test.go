@@ -17,8 +17,7 @@ var sentences = map[string]int{"States and transitions": 15, "Rules": 5, "Delive
 	"Authentication, events and tool calls": 10, "Not in the contract": 10}
 
 func TestEverySentenceOfTheContractHasItsTests(t *testing.T) {
-	page, err := os.ReadFile("CONFORMANCE.md")
-	require.NoError(t, err)
+	page := need(os.ReadFile("CONFORMANCE.md"))(t)
 	tests := testsOf(t, "*_test.go", "../cmd/heads-emulator/*_test.go")
 	counted, section := map[string]int{}, ""
 	for line := range strings.Lines(string(page)) {
@@ -42,11 +41,9 @@ func TestEverySentenceOfTheContractHasItsTests(t *testing.T) {
 // testsOf returns the names of the tests in the files that match some patterns.
 func testsOf(t *testing.T, patterns ...string) (names []string) {
 	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
-		require.NoError(t, err)
+		files := need(filepath.Glob(pattern))(t)
 		for _, name := range files {
-			text, err := os.ReadFile(name)
-			require.NoError(t, err)
+			text := need(os.ReadFile(name))(t)
 			for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(t `).FindAllStringSubmatch(string(text), -1) {
 				names = append(names, match[1])
 			}

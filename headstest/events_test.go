@@ -41,8 +41,7 @@ func TestEventRequestServesHandlersAndClients(t *testing.T) {
 			return rec.Code
 		},
 		"client": func(r *http.Request) int {
-			resp, err := srv.Client().Do(r)
-			require.NoError(t, err)
+			resp := need(srv.Client().Do(r))(t)
 			require.NoError(t, resp.Body.Close())
 			return resp.StatusCode
 		},
@@ -62,8 +61,7 @@ func TestEventRequestServesHandlersAndClients(t *testing.T) {
 
 func TestEventRequestSendsRawBytesAndGivenTexts(t *testing.T) {
 	read := func(e heads.Event) string {
-		b, err := io.ReadAll(headstest.NewEventRequest("https://x.example.test", e, "key").Body)
-		require.NoError(t, err)
+		b := need(io.ReadAll(headstest.NewEventRequest("https://x.example.test", e, "key").Body))(t)
 		return string(b)
 	}
 	assert.Equal(t, "not JSON\n", read(heads.Event{Type: "x", Raw: heads.NewRaw([]byte("not JSON\n"))}))

@@ -125,8 +125,7 @@ func TestCutBodyBreaksOffHalfWay(t *testing.T) {
 	a, id := withHead(t, headstest.WithResponses(headstest.ResponsesRecord))
 	for _, hc := range map[string]*http.Client{"socket": a.hc, "memory": {Transport: a.Transport()}} {
 		a.Inject(headstest.Fault{CutBody: true, Times: 1})
-		resp, err := hc.Do(a.request("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`))
-		require.NoError(t, err)
+		resp := need(hc.Do(a.request("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)))(t)
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, resp.Body.Close())
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
@@ -282,8 +281,7 @@ func TestDeliveryFaults(t *testing.T) {
 			assert.Equal(t, hexHMAC(s.all()[1].body, s.key), s.all()[1].signature)
 		}},
 		{"other encoding", headstest.DeliveryFault{Times: 1, Encoding: headstest.SignatureBase64}, plain, func(t *testing.T, s *scene, _ time.Time) {
-			sum, err := base64.StdEncoding.DecodeString(s.all()[0].signature)
-			require.NoError(t, err)
+			sum := need(base64.StdEncoding.DecodeString(s.all()[0].signature))(t)
 			assert.Equal(t, hexHMAC(s.all()[0].body, s.key), hex.EncodeToString(sum))
 		}},
 		{"old timestamp", headstest.DeliveryFault{Times: 1, Age: 48 * time.Hour}, plain, func(t *testing.T, s *scene, start time.Time) {

@@ -286,3 +286,12 @@ func inMemory(t testing.TB, opts ...headstest.Option) *api {
 	e := newEmulator(t, opts...)
 	return &api{&headstest.Server{Emulator: e, URL: "http://emulator", Token: e.BearerToken()}, t, &http.Client{Transport: e.Transport()}}
 }
+
+// need returns what a function has returned, if it was no error.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return v
+	}
+}

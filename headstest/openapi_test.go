@@ -59,8 +59,7 @@ var documentedFields = map[string]string{
 
 // described reads the description of the package.
 func described(t testing.TB) description {
-	text, err := os.ReadFile("openapi.json")
-	require.NoError(t, err)
+	text := need(os.ReadFile("openapi.json"))(t)
 	return description{t, object(t, string(text))}
 }
 
@@ -374,8 +373,7 @@ func TestOutboundRequestsAreAsDescribed(t *testing.T) {
 		sent := object(t, string(s.all()[0].body))
 		assert.Subset(t, slices.Collect(maps.Keys(sent)), strings.Fields(documentedFields["Event"]))
 		assert.NoError(t, d.check(body("event"), any(sent), "event"))
-		call, err := s.CallTool(s.t.Context(), withTool(s.Emulator, "https://tools.example.test"), "weather", nil)
-		require.NoError(t, err)
+		call := need(s.CallTool(s.t.Context(), withTool(s.Emulator, "https://tools.example.test"), "weather", nil))(t)
 		assert.NoError(t, d.check(body("toolCall"), decoded[any](t, string(call.Body)), "tool call"))
 	})
 }

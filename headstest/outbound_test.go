@@ -24,8 +24,7 @@ func deliverTo(t *testing.T, target string, opts ...headstest.Option) (headstest
 	head := e.AddHead(headstest.Head{EnableEvents: true})
 	_, key := addWebhook(t, e, head, target, heads.EventStartConversation)
 	require.NoError(t, e.StartSession(head).UserMessage("Hello"))
-	d, err := e.WaitDelivery(t.Context(), nil)
-	require.NoError(t, err)
+	d := need(e.WaitDelivery(t.Context(), nil))(t)
 	return d, key
 }
 
@@ -78,8 +77,7 @@ func TestCallbackHostsAreLoopbackAndThoseThatAreNamed(t *testing.T) {
 				assert.NoError(t, d.Err)
 				return
 			}
-			u, err := url.Parse(target)
-			require.NoError(t, err)
+			u := need(url.Parse(target))(t)
 			assert.Empty(t, got)
 			assert.EqualError(t, d.Err, "nothing is sent to "+u.Hostname()+": it is not this machine; allow it with -allow-host")
 		})
@@ -151,8 +149,7 @@ func TestAnEventForAMovedHostArrivesAsItWasSent(t *testing.T) {
 	assert.NoError(t, heads.VerifySignature([]byte(event.body), event.signature, key))
 
 	e := newEmulator(t, hosts)
-	call, err := e.CallTool(t.Context(), withTool(e, "https://museum.example/tools/hours"), "weather", nil)
-	require.NoError(t, err)
+	call := need(e.CallTool(t.Context(), withTool(e, "https://museum.example/tools/hours"), "weather", nil))(t)
 	assert.Equal(t, "it is open", call.Message)
 	assert.Equal(t, "/tools/hours", (<-got).path)
 }

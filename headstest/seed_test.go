@@ -16,8 +16,7 @@ const seedHead = "11111111-1111-4111-8111-111111111111"
 
 func seedOf(t *testing.T, text string) headstest.Seed {
 	t.Helper()
-	s, err := headstest.ParseSeed([]byte(text))
-	require.NoError(t, err)
+	s := need(headstest.ParseSeed([]byte(text)))(t)
 	return s
 }
 
@@ -71,16 +70,13 @@ func TestExportImportedIsTheSame(t *testing.T) {
 	from, to := newEmulator(t, headstest.WithLoopbackHTTP()), newEmulator(t, headstest.WithLoopbackHTTP())
 	added, err := from.Import(seedOf(t, strings.Join(strings.Fields(wholeSeed), ""))) // a file is compact
 	require.NoError(t, err)
-	file, err := json.Marshal(from.Export())
-	require.NoError(t, err)
-	again, err := to.Import(seedOf(t, string(file)))
-	require.NoError(t, err)
+	file := need(json.Marshal(from.Export()))(t)
+	again := need(to.Import(seedOf(t, string(file))))(t)
 	assert.ElementsMatch(t, added.Heads, again.Heads)
 	assert.Equal(t, added.Registrations, again.Registrations)
 	assert.Equal(t, from.Snapshot().Heads, to.Snapshot().Heads, "byte for byte, keys included")
 	assert.Equal(t, from.Snapshot().Visuals, to.Snapshot().Visuals)
-	twice, err := json.Marshal(to.Export())
-	require.NoError(t, err)
+	twice := need(json.Marshal(to.Export()))(t)
 	assert.JSONEq(t, string(file), string(twice))
 }
 
@@ -157,8 +153,7 @@ func TestExtraFieldsMayDifferInCaseAlone(t *testing.T) {
 	e := newEmulator(t)
 	_, err := e.Import(s)
 	require.NoError(t, err)
-	head, err := e.Client().Heads.Get(t.Context(), seedHead)
-	require.NoError(t, err)
+	head := need(e.Client().Heads.Get(t.Context(), seedHead))(t)
 	assert.Equal(t, "v", head.TTSVoice)
 	assert.Contains(t, string(head.Raw.Bytes()), `"ttsvoice":"left-over"`)
 }
@@ -166,8 +161,7 @@ func TestExtraFieldsMayDifferInCaseAlone(t *testing.T) {
 func TestRestartRemovesEverything(t *testing.T) {
 	e := newEmulator(t)
 	session := e.StartSession(e.AddHead(headstest.Head{}))
-	added, err := e.Restart(seedOf(t, `{"heads":[{"name":"Ada"}]}`))
-	require.NoError(t, err)
+	added := need(e.Restart(seedOf(t, `{"heads":[{"name":"Ada"}]}`)))(t)
 	assert.Equal(t, added.Heads, e.Heads())
 	assert.ErrorContains(t, session.UserMessage("x"), "reset")
 }

@@ -82,8 +82,7 @@ func TestDeliveriesCountFromOne(t *testing.T) {
 		}
 		session := s.StartSession(s.head)
 		require.NoError(t, session.UserMessage("x"))
-		first, err := s.WaitDelivery(s.t.Context(), nil)
-		require.NoError(t, err)
+		first := need(s.WaitDelivery(s.t.Context(), nil))(t)
 		assert.Equal(t, 1, first.ID)
 		s.settle()
 		assert.Equal(t, []int{2, 3, 4}, ids(), "what has left the journal counts too")
@@ -94,8 +93,7 @@ func TestDeliveriesCountFromOne(t *testing.T) {
 		id := s.AddHead(headstest.Head{EnableEvents: true})
 		addWebhook(t, s, id, "https://hook.example.test", allEvents...)
 		require.NoError(t, s.StartSession(id).Inactive())
-		again, err := s.WaitDelivery(s.t.Context(), nil)
-		require.NoError(t, err)
+		again := need(s.WaitDelivery(s.t.Context(), nil))(t)
 		assert.Equal(t, 1, again.ID)
 	})
 }

@@ -12,15 +12,13 @@ import (
 )
 
 func TestStateKnowsNoHTTPAndNoEmulator(t *testing.T) {
-	files, err := filepath.Glob("state*.go")
-	require.NoError(t, err)
+	files := need(filepath.Glob("state*.go"))(t)
 	require.Greater(t, len(files), 4)
 	for _, name := range append(files, "records.go", "headfields.go") {
 		if name == "state_test.go" {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		require.NoError(t, err)
+		file := need(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
 		for _, imported := range file.Imports {
 			assert.NotEqual(t, `"net/http"`, imported.Path.Value, name)
 		}

@@ -41,8 +41,7 @@ func TestToolCallIsFlatWithMetadata(t *testing.T) {
 	a := newAPI(t, headstest.WithDeliveryClient(srv.Client()))
 	id := withTool(a.Emulator, srv.URL+"/weather")
 	session := a.StartSession(id)
-	call, err := session.CallTool(t.Context(), "weather", map[string]any{"city": "Kyiv", "days": 3, "nested": map[string]any{"a": []int{1}}})
-	require.NoError(t, err)
+	call := need(session.CallTool(t.Context(), "weather", map[string]any{"city": "Kyiv", "days": 3, "nested": map[string]any{"a": []int{1}}}))(t)
 	assert.Equal(t, []any{"Sunny, 20 °C", "", 200, srv.URL + "/weather", body}, []any{call.Message, call.Problem, call.Status, call.URL, call.Body})
 	assert.Equal(t, []string{"POST", "application/json", ""}, []string{got.Method, got.Header.Get("Content-Type"), got.Header.Get("Authorization")})
 
@@ -108,8 +107,7 @@ func TestReplyOfAToolIsChecked(t *testing.T) {
 			})
 			var log lockedBuilder
 			e := newEmulator(t, headstest.WithLoopbackHTTP(), headstest.WithLogger(slog.New(slog.NewJSONHandler(&log, nil))))
-			call, err := e.CallTool(t.Context(), withTool(e, url+"/canary"), "weather", map[string]any{"day": "canary"})
-			require.NoError(t, err)
+			call := need(e.CallTool(t.Context(), withTool(e, url+"/canary"), "weather", map[string]any{"day": "canary"}))(t)
 			assert.Equal(t, []any{row.status, row.message}, []any{call.Status, call.Message})
 			type line struct{ Level, Msg, Tool, Problem string }
 			want := line{"INFO", "tool call", "weather", call.Problem}
@@ -129,8 +127,7 @@ func TestReplyOfAToolIsChecked(t *testing.T) {
 func TestToolWithoutAReplyIsAProblem(t *testing.T) {
 	url := serving(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	e := newEmulator(t, headstest.WithLoopbackHTTP())
-	call, err := e.CallTool(t.Context(), withTool(e, url+"/canary"), "weather", nil)
-	require.NoError(t, err)
+	call := need(e.CallTool(t.Context(), withTool(e, url+"/canary"), "weather", nil))(t)
 	assert.Zero(t, call.Status)
 	assert.Contains(t, call.Problem, "no whole reply")
 	assert.NotContains(t, call.Problem, "canary", "a tool's path may hold a secret")
@@ -141,8 +138,7 @@ func TestToolHasALimitedTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := newEmulator(t, append(opts, sendingTo(&receiver{answer: silent}))...)
 			start := time.Now()
-			call, err := e.CallTool(t.Context(), withTool(e, "https://tools.example.test"), "weather", nil)
-			require.NoError(t, err)
+			call := need(e.CallTool(t.Context(), withTool(e, "https://tools.example.test"), "weather", nil))(t)
 			assert.Contains(t, call.Problem, "deadline")
 			assert.Equal(t, want, time.Since(start))
 		})
@@ -159,8 +155,7 @@ func TestToolCallEndsWithItsContextAndTheEmulator(t *testing.T) {
 		_, err := e.CallTool(ctx, id, "weather", nil)
 		assert.ErrorIs(t, err, why)
 		time.AfterFunc(time.Second, e.Close)
-		call, err := e.CallTool(t.Context(), id, "weather", nil)
-		require.NoError(t, err)
+		call := need(e.CallTool(t.Context(), id, "weather", nil))(t)
 		assert.Contains(t, call.Problem, "canceled")
 	})
 }

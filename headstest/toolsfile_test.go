@@ -27,8 +27,7 @@ const toolsToken = "Zm9ydHktdHdvLWJ5dGVzLW9mLXRva2Vu"
 // toolsOf returns the tools of a program.
 func toolsOf(t *testing.T) []heads.Tool {
 	t.Helper()
-	h, err := heads.NewToolHandler("https://tools.museum.example/voice", heads.WithPathToken(toolsToken))
-	require.NoError(t, err)
+	h := need(heads.NewToolHandler("https://tools.museum.example/voice", heads.WithPathToken(toolsToken)))(t)
 	type day struct {
 		Day string `json:"day" jsonschema:"The day of the visit, '${today}' & later."`
 	}
@@ -53,8 +52,7 @@ func TestToolsFileHoldsNeitherHostNorToken(t *testing.T) {
 	require.Contains(t, tools[0].URL, toolsToken)
 	path := written(t, tools)
 	headstest.ToolsFile(t, path, tools)
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	text := need(os.ReadFile(path))(t)
 	assert.NotContains(t, string(text), "museum.example")
 	assert.NotContains(t, string(text), toolsToken)
 	assert.Contains(t, string(text), `"url": "${tools}/opening_hours"`)

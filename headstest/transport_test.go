@@ -47,8 +47,7 @@ func TestBubbleReachesAnEventAndAToolHandler(t *testing.T) {
 		e := newEmulator(t, headstest.WithDeliveryHandler(mux))
 		client := e.Client()
 		id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
-		tools, err := heads.NewToolHandler("https://app.example.test/tools")
-		require.NoError(t, err)
+		tools := need(heads.NewToolHandler("https://app.example.test/tools"))(t)
 		type arguments struct {
 			City string `json:"city" jsonschema:"The city"`
 		}
@@ -73,8 +72,7 @@ func TestBubbleReachesAnEventAndAToolHandler(t *testing.T) {
 		session := e.StartSession(id)
 		require.NoError(t, session.UserMessage("Hello"))
 		assert.Equal(t, session.ID(), (<-got).SessionID)
-		call, err := session.CallTool(t.Context(), "weather", map[string]any{"city": "Oslo"})
-		require.NoError(t, err)
+		call := need(session.CallTool(t.Context(), "weather", map[string]any{"city": "Oslo"}))(t)
 		assert.Equal(t, []any{"Sunny in Oslo", ""}, []any{call.Message, call.Problem})
 		require.NoError(t, events.Shutdown(t.Context()))
 	})

@@ -74,13 +74,11 @@ func bareInsert(b *testing.B, s store, publishers int) {
 	if s.kind == "sqlite" {
 		driver, name, conns = "sqlite", "file:"+s.name+"?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)", 1
 	}
-	db, err := sql.Open(driver, name)
-	require.NoError(b, err)
+	db := need(sql.Open(driver, name))(b)
 	defer db.Close()
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	insert, err := db.Prepare(s.spelled("INSERT INTO bare (key, body) VALUES ($1, $2)"))
-	require.NoError(b, err)
+	insert := need(db.Prepare(s.spelled("INSERT INTO bare (key, body) VALUES ($1, $2)")))(b)
 	events := benchEvents(b, b.N, benchSessions)
 	parallel(b, publishers, b.N, func(i int) error {
 		tx, err := db.Begin()
@@ -164,8 +162,7 @@ func BenchmarkHandleBesideReaders(b *testing.B) {
 	for _, readers := range []int{0, 12, 60} {
 		b.Run(fmt.Sprint(readers), func(b *testing.B) {
 			in := newStore(b, "postgres").open(b)
-			page, err := console.New(in)
-			require.NoError(b, err)
+			page := need(console.New(in))(b)
 			var all sync.WaitGroup
 			ctx, cancel := context.WithCancel(b.Context())
 			for i := range readers {
@@ -314,8 +311,7 @@ func setting(b *testing.B, name string, otherwise int) int {
 	if text == "" {
 		return otherwise
 	}
-	n, err := strconv.Atoi(text)
-	require.NoError(b, err)
+	n := need(strconv.Atoi(text))(b)
 	return n
 }
 

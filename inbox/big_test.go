@@ -111,8 +111,7 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 		"ten minutes":  best(replay(inbox.Query{From: someTime, To: someTime.Add(10 * time.Minute)}, rows/2000)),
 		"dead letters": best(func() { assert.NotEmpty(t, deadOf(t, in, inbox.Query{Limit: 100})) }),
 	}
-	page, err := console.New(in)
-	require.NoError(t, err)
+	page := need(console.New(in))(t)
 	srv := httptest.NewServer(page)
 	defer srv.Close()
 	for _, query := range []string{
@@ -120,8 +119,7 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 		"?view=all&head=nobody&session=none", "?view=all&from=2020-01-01&to=2020-01-02", "?view=session&head=head&session=session7", "?view=event&sequence=77",
 	} {
 		took["page "+query] = best(func() {
-			resp, err := http.Get(srv.URL + query)
-			require.NoError(t, err)
+			resp := need(http.Get(srv.URL + query))(t)
 			defer resp.Body.Close()
 			_, _ = io.Copy(io.Discard, resp.Body)
 			assert.Equal(t, http.StatusOK, resp.StatusCode, query)
@@ -133,8 +131,7 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	}
 
 	begun = time.Now()
-	n, err := in.Prune(t.Context())
-	require.NoError(t, err)
+	n := need(in.Prune(t.Context()))(t)
 	pruned := time.Since(begun)
 	assert.InDelta(t, prunable, n, 100) // some reach the age while the test runs
 	nothing := best(func() { _, err := in.Prune(t.Context()); require.NoError(t, err) })
@@ -216,8 +213,7 @@ func TestListPagesAndStates(t *testing.T) {
 		}))
 		stop()
 		appendEvents(t, in, "waiting", 9, 12)
-		deleted, err := in.DeleteDead(t.Context(), 2)
-		require.NoError(t, err)
+		deleted := need(in.DeleteDead(t.Context(), 2))(t)
 		require.Equal(t, 1, deleted)
 		list := func(q inbox.Query, state inbox.State) (sequences []int64) {
 			for before := int64(0); ; {

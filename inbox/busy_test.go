@@ -128,8 +128,7 @@ func TestLockedSessionsDoNotTakeTheDatabaseForAway(t *testing.T) {
 
 func sessionHash(tb testing.TB, head, session string) []byte {
 	tb.Helper()
-	r, err := inbox.NewRecord(newEvent(tb, head, session, 0))
-	require.NoError(tb, err)
+	r := need(inbox.NewRecord(newEvent(tb, head, session, 0)))(tb)
 	return r.Session
 }
 
@@ -256,8 +255,7 @@ func TestAppendsUpdateNoRow(t *testing.T) {
 	before := updates()
 	s.use(t, func(in *inbox.Inbox) {
 		appendEvents(t, in, "session", 1, 101)
-		added, err := in.Append(t.Context(), newEvent(t, "head", "session", 5))
-		require.NoError(t, err)
+		added := need(in.Append(t.Context(), newEvent(t, "head", "session", 5)))(t)
 		require.False(t, added)
 	})
 	assert.Zero(t, updates()-before)

@@ -186,8 +186,7 @@ func longestRefusal() time.Duration {
 
 func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.NewCluster()
-	require.NoError(t, err)
+	cluster := need(pgtest.NewCluster())(t)
 	defer cluster.Close()
 	defer func() {
 		if t.Failed() {
@@ -264,8 +263,7 @@ func TestPoolerNeedsNoOption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := pgtest.ForTest(t)
 			server.Exec(t, "postgres", "CREATE DATABASE inbox")
-			pooler, err := server.NewPooler()
-			require.NoError(t, err)
+			pooler := need(server.NewPooler())(t)
 			defer pooler.Close()
 			admin := store{"postgres", server.DSN("inbox")}
 			c := startCompany(t, store{"postgres", pooler.DSN("inbox") + option}, admin)

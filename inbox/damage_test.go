@@ -37,8 +37,7 @@ func crashed(t *testing.T, events int) (path string) {
 }
 
 func copyFile(t *testing.T, from, to string) {
-	b, err := os.ReadFile(from)
-	require.NoError(t, err)
+	b := need(os.ReadFile(from))(t)
 	require.NoError(t, os.WriteFile(to, b, 0o600))
 }
 
@@ -67,8 +66,7 @@ func TestDamagedFileIsNoticed(t *testing.T) {
 	const events = 100
 	truncate := func(suffix string, part float64) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
-			info, err := os.Stat(path + suffix)
-			require.NoError(t, err)
+			info := need(os.Stat(path + suffix))(t)
 			require.NoError(t, os.Truncate(path+suffix, int64(float64(info.Size())*part)))
 		}
 	}
@@ -109,8 +107,7 @@ func TestFlippedBytesReachNoFunction(t *testing.T) {
 	const events, flips = 100, 60
 	original := crashed(t, events)
 	store{"sqlite", original}.exec(t, "PRAGMA wal_checkpoint(TRUNCATE)")
-	whole, err := os.ReadFile(original)
-	require.NoError(t, err)
+	whole := need(os.ReadFile(original))(t)
 	damaged := 0
 	for i := range flips {
 		path := filepath.Join(t.TempDir(), "inbox.db")
@@ -201,12 +198,10 @@ func TestFilesAreReadableByTheOwnerAlone(t *testing.T) {
 	s := store{"sqlite", filepath.Join(t.TempDir(), "a b?c#d%e.db")}
 	in := s.open(t)
 	appendEvents(t, in, "session", 1, 2)
-	entries, err := os.ReadDir(filepath.Dir(s.name))
-	require.NoError(t, err)
+	entries := need(os.ReadDir(filepath.Dir(s.name)))(t)
 	names := map[string]os.FileMode{}
 	for _, e := range entries {
-		info, err := e.Info()
-		require.NoError(t, err)
+		info := need(e.Info())(t)
 		names[e.Name()] = info.Mode()
 	}
 	assert.Equal(t, map[string]os.FileMode{

@@ -18,8 +18,7 @@ import (
 func newPair(t *testing.T) (primary, standby *pgtest.Server) {
 	primary = pgtest.ForTest(t)
 	primary.Exec(t, "postgres", "CREATE DATABASE inbox")
-	standby, err := primary.Standby("second")
-	require.NoError(t, err)
+	standby = need(primary.Standby("second"))(t)
 	t.Cleanup(standby.Close)
 	primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'second'", "SELECT pg_reload_conf()")
 	s := store{"postgres", primary.DSN("postgres")}

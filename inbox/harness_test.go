@@ -54,8 +54,7 @@ var (
 
 // newDatabase returns the DSN of an empty database on the server that the tests share.
 func newDatabase(tb testing.TB) string {
-	s, err := startServer()
-	require.NoError(tb, err)
+	s := need(startServer())(tb)
 	name := fmt.Sprintf("test%d", databases.Add(1))
 	s.Exec(tb, "postgres", "CREATE DATABASE "+name)
 	tb.Cleanup(func() { s.Exec(tb, "postgres", "DROP DATABASE "+name+" WITH (FORCE)") })
@@ -98,8 +97,7 @@ func (s store) db(ctx context.Context) (*inbox.DB, error) {
 
 func (s store) openUnclosed(tb testing.TB, opts ...inbox.Option) *inbox.Inbox {
 	tb.Helper()
-	in, err := s.try(tb.Context(), opts...)
-	require.NoError(tb, err)
+	in := need(s.try(tb.Context(), opts...))(tb)
 	return in
 }
 
@@ -122,8 +120,7 @@ func (s store) sql(tb testing.TB) *sql.DB {
 	if s.kind == "sqlite" {
 		driver, name = "sqlite", "file:"+s.name+"?_pragma=busy_timeout(5000)&_txlock=immediate"
 	}
-	db, err := sql.Open(driver, name)
-	require.NoError(tb, err)
+	db := need(sql.Open(driver, name))(tb)
 	tb.Cleanup(func() { db.Close() })
 	return db
 }
@@ -163,8 +160,7 @@ func eventBody(head, session string, n int) []byte {
 
 func newEvent(tb testing.TB, head, session string, n int) *heads.Event {
 	tb.Helper()
-	e, err := heads.ParseEvent(eventBody(head, session, n))
-	require.NoError(tb, err)
+	e := need(heads.ParseEvent(eventBody(head, session, n)))(tb)
 	return e
 }
 
@@ -180,8 +176,7 @@ func numberOf(e *heads.Event) int {
 func appendEvents(tb testing.TB, in *inbox.Inbox, session string, from, to int) {
 	tb.Helper()
 	for n := from; n < to; n++ {
-		added, err := in.Append(tb.Context(), newEvent(tb, "head", session, n))
-		require.NoError(tb, err)
+		added := need(in.Append(tb.Context(), newEvent(tb, "head", session, n)))(tb)
 		require.True(tb, added)
 	}
 }
@@ -234,8 +229,7 @@ func handleAll(tb testing.TB, in *inbox.Inbox, f func(context.Context, *inbox.De
 
 func statusOf(tb testing.TB, in *inbox.Inbox) inbox.Status {
 	tb.Helper()
-	status, err := in.Status(tb.Context())
-	require.NoError(tb, err)
+	status := need(in.Status(tb.Context()))(tb)
 	return status
 }
 
@@ -279,20 +273,16 @@ func (s store) spelled(text string) string {
 }
 
 func newPool(t *testing.T, dsn string, conns int32) *pgxpool.Pool {
-	cfg, err := pgxpool.ParseConfig(dsn)
-	require.NoError(t, err)
+	cfg := need(pgxpool.ParseConfig(dsn))(t)
 	cfg.MaxConns = conns
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	require.NoError(t, err)
+	pool := need(pgxpool.NewWithConfig(t.Context(), cfg))(t)
 	t.Cleanup(pool.Close)
 	return pool
 }
 
 func openPool(t *testing.T, pool *pgxpool.Pool) *inbox.Inbox {
-	db, err := postgres.FromPool(pool)
-	require.NoError(t, err)
-	in, err := inbox.Open(t.Context(), db)
-	require.NoError(t, err)
+	db := need(postgres.FromPool(pool))(t)
+	in := need(inbox.Open(t.Context(), db))(t)
 	t.Cleanup(func() { require.NoError(t, in.Close(context.Background())) })
 	return in
 }
@@ -393,8 +383,7 @@ func lost(tb testing.TB, in *inbox.Inbox, acknowledged map[int]bool) (n int) {
 // receiverOf starts the inbox's handler and returns its URL.
 func receiverOf(tb testing.TB, in *inbox.Inbox, opts ...heads.EventHandlerOption) string {
 	tb.Helper()
-	h, err := in.Handler(heads.SharedKeys(sharedKey), opts...)
-	require.NoError(tb, err)
+	h := need(in.Handler(heads.SharedKeys(sharedKey), opts...))(tb)
 	srv := httptest.NewServer(h)
 	tb.Cleanup(srv.Close)
 	return srv.URL
@@ -418,4 +407,13 @@ func requireClosed(tb testing.TB, in *inbox.Inbox) {
 	tb.Helper()
 	_, err := in.Status(tb.Context())
 	require.ErrorIs(tb, err, inbox.ErrClosed)
+}
+
+// need returns what a function has returned, if it was no error.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return v
+	}
 }

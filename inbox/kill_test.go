@@ -22,8 +22,7 @@ func runs(tb testing.TB) int {
 	if text == "" {
 		return 1
 	}
-	n, err := strconv.Atoi(text)
-	require.NoError(tb, err)
+	n := need(strconv.Atoi(text))(tb)
 	return n
 }
 

@@ -18,8 +18,7 @@ import (
 
 func TestDeadLettersAreGroupedByTheirError(t *testing.T) {
 	forEachInbox(t, func(t *testing.T, _ store, in *inbox.Inbox) {
-		groups, err := in.DeadGroups(t.Context())
-		require.NoError(t, err)
+		groups := need(in.DeadGroups(t.Context()))(t)
 		assert.Empty(t, groups)
 		for _, row := range []struct {
 			head, text string
@@ -31,8 +30,7 @@ func TestDeadLettersAreGroupedByTheirError(t *testing.T) {
 			}
 			handleAll(t, in, func(context.Context, *inbox.Delivery) error { return inbox.Permanent(errors.New(row.text)) })
 		}
-		groups, err = in.DeadGroups(t.Context())
-		require.NoError(t, err)
+		groups = need(in.DeadGroups(t.Context()))(t)
 		require.Len(t, groups, 2)
 		first := groups[0]
 		assert.Equal(t, "no such customer", first.Error)
@@ -78,8 +76,7 @@ func TestStatementsOfThePageRun(t *testing.T) {
 		require.NoError(t, err, statement[1])
 		var text []string
 		for rows.Next() {
-			values, err := rows.Values()
-			require.NoError(t, err)
+			values := need(rows.Values())(t)
 			for _, v := range values {
 				switch v.(type) {
 				case string, int32, int64:

@@ -53,15 +53,12 @@ type process struct {
 
 func start(tb testing.TB, r role) *process {
 	tb.Helper()
-	config, err := json.Marshal(r)
-	require.NoError(tb, err)
+	config := need(json.Marshal(r))(tb)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), roleVariable+"="+string(config))
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	require.NoError(tb, err)
-	in, err := cmd.StdinPipe()
-	require.NoError(tb, err)
+	out := need(cmd.StdoutPipe())(tb)
+	in := need(cmd.StdinPipe())(tb)
 	require.NoError(tb, cmd.Start())
 	p := &process{cmd: cmd, out: bufio.NewReader(out), in: in}
 	tb.Cleanup(p.kill)
@@ -71,8 +68,7 @@ func start(tb testing.TB, r role) *process {
 // line waits for a line of the process's output.
 func (p *process) line(tb testing.TB) string {
 	tb.Helper()
-	text, err := p.out.ReadString('\n')
-	require.NoError(tb, err)
+	text := need(p.out.ReadString('\n'))(tb)
 	return strings.TrimSpace(text)
 }
 
@@ -187,8 +183,7 @@ type tally struct {
 }
 
 func (s store) tally(tb testing.TB, acknowledged map[int]bool, log string, processes []*process) (t tally) {
-	rows, err := s.sql(tb).Query("SELECT session, number, sequence FROM visits ORDER BY id")
-	require.NoError(tb, err)
+	rows := need(s.sql(tb).Query("SELECT session, number, sequence FROM visits ORDER BY id"))(tb)
 	defer rows.Close()
 	visited, last := map[int]int{}, map[string]int64{}
 	for rows.Next() {
@@ -219,8 +214,7 @@ func (s store) tally(tb testing.TB, acknowledged map[int]bool, log string, proce
 // overlapping counts the functions that ran at the same time as another function of their session.
 // The functions of a killed process end when it is killed.
 func overlapping(tb testing.TB, log string, processes []*process) (n int) {
-	text, err := os.ReadFile(log)
-	require.NoError(tb, err)
+	text := need(os.ReadFile(log))(tb)
 	killed := map[int]int64{}
 	for _, p := range processes {
 		killed[p.cmd.Process.Pid] = p.killed

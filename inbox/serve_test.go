@@ -46,8 +46,7 @@ func newService(t *testing.T, s store) *service {
 	t.Cleanup(sv.client.CloseIdleConnections)
 	log, option := newLog()
 	sv.log, sv.in = log, s.open(t, option)
-	h, err := sv.in.Handler(heads.SharedKeys(sharedKey))
-	require.NoError(t, err)
+	h := need(sv.in.Handler(heads.SharedKeys(sharedKey)))(t)
 	sv.mux.Handle("/events", h)
 	sv.mux.Handle("/health", sv.in.Health())
 	sv.server = &http.Server{Handler: sv.mux}
@@ -57,8 +56,7 @@ func newService(t *testing.T, s store) *service {
 // serve calls Serve on a free port.
 func (sv *service) serve(t *testing.T, f func(context.Context, *inbox.Delivery) error, opts ...inbox.ServeOption) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 	sv.url = "http://" + l.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())
 	sv.stop = stop
@@ -183,8 +181,7 @@ func TestEveryFunctionOfAtShutdownIsCalled(t *testing.T) {
 }
 
 func TestServeRefusesEveryBadArgumentBeforeItListens(t *testing.T) {
-	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	busy := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer busy.Close()
 	address := busy.Addr().String()
 	for name, c := range map[string]struct {
@@ -251,8 +248,7 @@ func TestServeListensOnAddr(t *testing.T) {
 	server.BaseContext = func(l net.Listener) context.Context { listens <- l.Addr(); return context.Background() }
 	ended := make(chan error, 1)
 	go func() { ended <- in.Serve(ctx, server, nothing) }()
-	resp, err := http.Get("http://" + await(t, listens, "the listener").String())
-	require.NoError(t, err)
+	resp := need(http.Get("http://" + await(t, listens, "the listener").String()))(t)
 	resp.Body.Close()
 	assert.Equal(t, http.StatusNotFound, resp.StatusCode)
 	stop()
@@ -301,8 +297,7 @@ func TestServeWithTLSSpeaksHTTP2(t *testing.T) {
 	defer certified.Close()
 	sv.server.TLSConfig = &tls.Config{Certificates: certified.TLS.Certificates}
 	sv.serve(t, nothing)
-	resp, err := certified.Client().Get(strings.Replace(sv.url, "http://", "https://", 1) + "/health")
-	require.NoError(t, err)
+	resp := need(certified.Client().Get(strings.Replace(sv.url, "http://", "https://", 1) + "/health"))(t)
 	resp.Body.Close()
 	assert.Equal(t, []any{2, http.StatusOK}, []any{resp.ProtoMajor, resp.StatusCode})
 	require.NoError(t, sv.end(t))

@@ -80,8 +80,7 @@ func TestRedeliveryIsHandledOnce(t *testing.T) {
 		assert.Len(t, handleAll(t, in, func(context.Context, *inbox.Delivery) error { return inbox.Permanent(errTest) }), 1)
 		dead := deadEvents(t, in)
 		require.Len(t, dead, 1)
-		n, err := in.DeleteDead(t.Context(), dead[0].Sequence)
-		require.NoError(t, err)
+		n := need(in.DeleteDead(t.Context(), dead[0].Sequence))(t)
 		assert.Equal(t, 1, n)
 		assert.Zero(t, s.int(t, "SELECT length(body) FROM heads_inbox_events"))
 		assert.Empty(t, deadEvents(t, in))
@@ -89,8 +88,7 @@ func TestRedeliveryIsHandledOnce(t *testing.T) {
 
 		// A week later, the row is removed and the event is too old.
 		s.exec(t, "UPDATE heads_inbox_events SET received = received - 604900000000")
-		pruned, err := in.Prune(t.Context())
-		require.NoError(t, err)
+		pruned := need(in.Prune(t.Context()))(t)
 		assert.EqualValues(t, 1, pruned)
 		old := bytes.Replace(one, []byte(begin.Format("2006-01-02")), []byte(begin.AddDate(0, 0, -7).Format("2006-01-02")), 1)
 		is(old, http.StatusBadRequest, heads.DeliveryStale, "after a week")
@@ -108,8 +106,7 @@ func TestPruneKeepsWhatWaitsAndWhatIsDead(t *testing.T) {
 		s.exec(t, "UPDATE heads_inbox_events SET state = 1 WHERE sequence > 20") // handled
 		s.exec(t, "UPDATE heads_inbox_events SET state = 2 WHERE sequence <= 10")
 		s.exec(t, "UPDATE heads_inbox_events SET received = received - 90000000000 WHERE sequence <= 1100") // 25 hours
-		n, err := in.Prune(t.Context())
-		require.NoError(t, err)
+		n := need(in.Prune(t.Context()))(t)
 		assert.EqualValues(t, 1080, n)
 		assert.EqualValues(t, 120, s.int(t, "SELECT count(*) FROM heads_inbox_events"))
 		status := statusOf(t, in)
@@ -295,8 +292,7 @@ func TestTwoOpensAtOnce(t *testing.T) {
 func TestTwoHundredOpensLeaveNothing(t *testing.T) {
 	s := newStore(t, "sqlite")
 	files := func() int {
-		entries, err := os.ReadDir("/proc/self/fd")
-		require.NoError(t, err)
+		entries := need(os.ReadDir("/proc/self/fd"))(t)
 		return len(entries)
 	}
 	cycles := 0
@@ -376,13 +372,11 @@ func TestSchemaOfEveryEarlierVersion(t *testing.T) {
 	for _, kind := range []string{"sqlite", "postgres"} {
 		// Version 0 is a database without tables, which every other test migrates. An SQLite file
 		// or a dump in testdata holds the tables of each released version, with an event.
-		files, err := filepath.Glob("testdata/formats/" + kind + "/*")
-		require.NoError(t, err)
+		files := need(filepath.Glob("testdata/formats/" + kind + "/*"))(t)
 		require.NotEmpty(t, files)
 		for _, file := range files {
 			t.Run(file, func(t *testing.T) {
-				recorded, err := os.ReadFile(file)
-				require.NoError(t, err)
+				recorded := need(os.ReadFile(file))(t)
 				s := newStore(t, kind)
 				if kind == "sqlite" {
 					require.NoError(t, os.WriteFile(s.name, recorded, 0o600))

@@ -87,8 +87,7 @@ func TestSQLReadsAndWritesUntilClose(t *testing.T) {
 		in := s.open(t, inbox.WithTables("CREATE TABLE IF NOT EXISTS mine (n BIGINT, name TEXT)"))
 		_, err := in.SQL().ExecContext(t.Context(), "INSERT INTO mine (n, name) VALUES ($2, $1)", "one", 1)
 		require.NoError(t, err)
-		tx, err := in.SQL().BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
-		require.NoError(t, err)
+		tx := need(in.SQL().BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true}))(t)
 		var name string
 		require.NoError(t, tx.QueryRow("SELECT name FROM mine WHERE n = $1", 1).Scan(&name))
 		assert.Equal(t, "one", name)
