@@ -135,7 +135,6 @@ func startReceiver(t *testing.T, socket, dir string) *receiver {
 	return r
 }
 
-// kill sends SIGKILL.
 func (r *receiver) kill() {
 	_ = r.cmd.Process.Kill()
 	_ = r.cmd.Wait()
@@ -146,9 +145,8 @@ const (
 	concurrency    = 64 // concurrent deliveries
 	handlerTimeout = 2 * time.Second
 	handlingTime   = 5 * time.Millisecond
-
-	thirdAfter  = time.Second
-	fourthAfter = handlerTimeout + 5*time.Second + time.Second // the crashed receiver's lease has ended
+	thirdAfter     = time.Second
+	fourthAfter    = handlerTimeout + 5*time.Second + time.Second // the crashed receiver's lease has ended
 )
 
 // sender acts as the service. It delivers each event up to four times, two of them at the same time
@@ -266,8 +264,7 @@ func TestEveryEventIsHandledAndNoneTwiceAtTheSameTime(t *testing.T) {
 			twins = append(twins, line)
 		}
 	}
-	t.Logf("%d events, %d deliveries: %d handled, %d of them again after a crash, %d never answered 200",
-		events, s.deliveries.Load(), handled, again, never)
+	t.Logf("%d events, %d deliveries: %d handled, %d of them again after a crash, %d never answered 200", events, s.deliveries.Load(), handled, again, never)
 	assert.Empty(t, twins)
 	assert.Equal(t, events, handled)
 	assert.Zero(t, never)
