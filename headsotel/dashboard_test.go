@@ -134,15 +134,6 @@ func (h *hour) sawToolCall(_ context.Context, i heads.ToolCallInfo) {
 	h.saw("Time of tool calls, 95th percentile", i.Tool, i.Duration)
 }
 
-func (h *hour) sawInbox(lag time.Duration, err error) {
-	if err != nil {
-		h.saw("Attempts of the inbox", "failed", lag)
-		return
-	}
-	h.saw("Attempts of the inbox", "handled", lag)
-	h.saw("Lag of handled events, 95th percentile", "lag", lag)
-}
-
 // between waits for a time between two numbers of milliseconds, more often for a short one.
 func between(from, to float64) {
 	<-time.After(time.Duration((from + (to-from)*rand.Float64()*rand.Float64()) * float64(time.Millisecond)))
@@ -202,7 +193,8 @@ func emulatedHour(t *testing.T) *hour {
 			callTool(t, tools, "opening_hours", "{}")
 			lag, err := time.Duration(rand.Float64()*rand.Float64()*140*float64(time.Second)), map[bool]error{true: broken}[i%5 == 3]
 			in.attempt(t.Context(), lag, err)
-			h.sawInbox(lag, err)
+			h.saw("Attempts of the inbox", map[bool]string{true: "handled", false: "failed"}[err == nil], lag)
+			h.saw("Lag of handled events, 95th percentile", map[bool]string{true: "lag"}[err == nil], lag)
 			<-time.After(time.Until(h.end.Add(interval)))
 			synctest.Wait()
 		}
