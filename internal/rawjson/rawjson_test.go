@@ -65,10 +65,8 @@ func TestRawMember(t *testing.T) {
 
 func TestWithMemberChangesOneMemberAndNoOtherByte(t *testing.T) {
 	for _, tt := range []struct{ name, doc, key, value, want string }{
-		{"a new one in an empty object", `{}`, "b", `9`, `{"b":9}`},
 		{"a new one in no document", ``, "b", `9`, `{"b":9}`},
 		{"remove one in the middle", `{"a":1,"b":2,"c":3}`, "b", "", `{"a":1,"c":3}`},
-		{"remove the only one", `{"a":1}`, "a", "", `{}`},
 		{"remove one that is not there", `{ "a" : 1 }`, "b", "", `{ "a" : 1 }`},
 		{"of one name twice, the first place and the new value", `{"a":1,"b":2,"a":3}`, "a", "9", `{"a":9,"b":2}`},
 		{"remove one that is there twice", `{"a":1,"b":2,"a":3}`, "a", "", `{"b":2}`},
@@ -148,12 +146,6 @@ func TestJSONKind(t *testing.T) {
 	}
 }
 
-// brokenDocuments are invalid documents.
-var brokenDocuments = []string{
-	"", " ", "{", "}", "[", "]", `"`, `"a`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,"`, `{"a" 1}`, `{a:1}`, `{"a":}`, `{,}`, `{"a":1 "b":2}`,
-	`{"a":]}`, `{"a":[}`, `{"a":"\`, `{"a":"\u00`, `{"\u12":1}`, "[1", "[1,", "[,]", `["a`, "[[[[", "{{{{", `{"a":{"b":{`, ":", ",", "nul", "\xff", "{\"\xff\":1}", "[1 2]", "]]]]", "[}", `{"a":1}}`,
-}
-
 // membersByJSON is Members written with encoding/json alone.
 func membersByJSON(t *testing.T, doc []byte) (names []string, values []string) {
 	t.Helper()
@@ -173,7 +165,10 @@ func membersByJSON(t *testing.T, doc []byte) (names []string, values []string) {
 // FuzzWith checks that no document causes a panic in any function. In a valid object, one member is
 // set or removed, and all others keep their order and bytes.
 func FuzzWith(f *testing.F) {
-	for _, doc := range brokenDocuments {
+	for _, doc := range []string{ // not valid
+		"", " ", "{", "}", "[", "]", `"`, `"a`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,"`, `{"a" 1}`, `{a:1}`, `{"a":}`, `{,}`, `{"a":1 "b":2}`,
+		`{"a":]}`, `{"a":[}`, `{"a":"\`, `{"a":"\u00`, `{"\u12":1}`, "[1", "[1,", "[,]", `["a`, "[[[[", "{{{{", `{"a":{"b":{`, ":", ",", "nul", "\xff", "{\"\xff\":1}", "[1 2]", "]]]]", "[}", `{"a":1}}`,
+	} {
 		f.Add([]byte(doc), "a", []byte("1"))
 		f.Add([]byte(doc), "a", []byte(nil))
 	}

@@ -38,14 +38,11 @@ func TestPauseThatBeginsDuringTheWaitForASlotIsKept(t *testing.T) {
 	})
 }
 
-// Attempts that waited for their slot when the pause began must not all begin when it ends:
+// Nothing begins during the pause, and not all that waited for their slot begin when it ends:
 // no second has more than the burst and what the rate adds in it.
 func TestAttemptsAfterAPauseKeepTheRateLimit(t *testing.T) {
 	const perSecond, burst, calls = 100, 20, 400
-	for name, pause := range map[string]time.Duration{
-		"a pause shorter than the queue": 500 * time.Millisecond,
-		"a pause longer than the queue":  10 * time.Second,
-	} {
+	for name, pause := range map[string]time.Duration{"shorter than the queue": 500 * time.Millisecond, "longer than the queue": 10 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := pace{limiter: rate.NewLimiter(perSecond, burst)}
@@ -65,15 +62,13 @@ func TestAttemptsAfterAPauseKeepTheRateLimit(t *testing.T) {
 					times = append(times, <-begun)
 				}
 				assert.LessOrEqual(t, mostInASecond(times), perSecond+burst)
-				assert.False(t, slices.ContainsFunc(times, func(at time.Time) bool { return at.After(end.Add(-pause)) && at.Before(end) }),
-					"nothing is sent during the pause")
+				assert.False(t, slices.ContainsFunc(times, func(at time.Time) bool { return at.After(end.Add(-pause)) && at.Before(end) }))
 			})
 		})
 	}
 }
 
-// mostInASecond returns how many of the times, which are in order, lie within one
-// second.
+// mostInASecond returns how many of the times, which are in order, lie within one second.
 func mostInASecond(times []time.Time) (most int) {
 	first := 0
 	for i, at := range times {

@@ -30,13 +30,9 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
 func do(t *testing.T, rt roundTrip, op *Operation, r Request) *Call {
 	t.Helper()
 	client := New(Config{
-		Base:           &url.URL{Scheme: "https", Host: "api.example.com", Path: "/v 1", RawPath: "/v%201"},
-		RoundTripper:   rt,
-		UserAgent:      "test",
-		Token:          "token",
-		AttemptTimeout: time.Minute,
-		Retry:          RetryPolicy{MaxRetries: 3},
-		Failure:        func(c *Call) error { return errors.Join(c.Err, errors.New(http.StatusText(c.Status))) },
+		Base:         &url.URL{Scheme: "https", Host: "api.example.com", Path: "/v 1", RawPath: "/v%201"},
+		RoundTripper: rt, UserAgent: "test", Token: "token", AttemptTimeout: time.Minute, Retry: RetryPolicy{MaxRetries: 3},
+		Failure: func(c *Call) error { return errors.Join(c.Err, errors.New(http.StatusText(c.Status))) },
 	})
 	call, err := client.Do(t.Context(), op, r)
 	require.NoError(t, err, "an attempt was made")

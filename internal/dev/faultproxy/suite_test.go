@@ -111,12 +111,7 @@ func newWorker(t *testing.T, emulator *headstest.Emulator, service *httptest.Ser
 
 func (w *worker) work(n int) {
 	defer w.proxy.Close()
-	changes := []func(i int){
-		func(i int) { w.update(fmt.Sprintf("greeting %d", i)) },
-		func(i int) { w.putTool(fmt.Sprintf("tool_%d", i%5)) },
-		func(i int) { w.createWebhook(fmt.Sprintf("https://app.example.com/%d", i)) },
-		func(int) { w.deleteWebhook() },
-	}
+	changes := []func(i int){w.update, w.putTool, w.createWebhook, w.deleteWebhook}
 	for i := range n {
 		changes[w.rand.IntN(len(changes))](i)
 	}
@@ -139,15 +134,16 @@ func (w *worker) judge(what string, err error, happened func() bool) {
 	}
 }
 
-func (w *worker) update(greeting string) {
+func (w *worker) update(i int) {
+	greeting := fmt.Sprintf("greeting %d", i)
 	err := w.bad.Heads.Update(context.Background(), w.headID, heads.NewHeadUpdate().Greetings(greeting))
 	w.judge("the update", err, func() bool { return w.head().Greetings == greeting })
 }
 
 // putTool reads, changes and writes the tools. All other tools must be kept.
-func (w *worker) putTool(name string) {
+func (w *worker) putTool(i int) {
 	before := w.tools()
-	description := fmt.Sprintf("Tool number %d.", w.rand.Uint64())
+	name, description := fmt.Sprintf("tool_%d", i%5), fmt.Sprintf("Tool number %d.", w.rand.Uint64())
 	_, err := w.bad.ConversationSettings.PutTool(context.Background(), w.headID, heads.Tool{Name: name, Description: description, URL: "https://app.example.com/" + name})
 	w.judge("the tool", err, func() bool { return w.tools()[name] == description })
 	after := w.tools()
@@ -156,14 +152,14 @@ func (w *worker) putTool(name string) {
 	}
 }
 
-func (w *worker) createWebhook(url string) {
-	before := len(w.webhooks())
+func (w *worker) createWebhook(i int) {
+	before, url := len(w.webhooks()), fmt.Sprintf("https://app.example.com/%d", i)
 	_, err := w.bad.Webhooks.Create(context.Background(), heads.WebhookSpec{HeadID: w.headID, URL: url, Events: []heads.EventType{heads.EventStartConversation}})
 	w.judge("the webhook", err, func() bool { return len(w.webhooks()) == before+1 })
 	assert.LessOrEqual(w.t, len(w.webhooks()), before+1, "a create was retried")
 }
 
-func (w *worker) deleteWebhook() {
+func (w *worker) deleteWebhook(int) {
 	hooks := w.webhooks()
 	if len(hooks) == 0 {
 		return
