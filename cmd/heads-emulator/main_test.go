@@ -22,21 +22,6 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-func TestStartServesAHeadToTheClient(t *testing.T) {
-	p := start(t)
-	require.Len(t, p.Heads, 1)
-	client, err := heads.New(p.BaseURL, p.Token)
-	require.NoError(t, err)
-	head, err := client.Heads.Get(t.Context(), p.Heads[0])
-	require.NoError(t, err)
-	assert.Equal(t, "Ada", head.Name)
-	assert.Equal(t, heads.OperationModeOC, head.OperationMode)
-	visual, err := client.HeadVisuals.Get(t.Context(), head.HeadVisualID)
-	require.NoError(t, err)
-	assert.Equal(t, heads.VisualModeDefault, visual.Mode)
-	assert.NoError(t, client.Heads.SetVideoStreaming(t.Context(), head.ID, true))
-}
-
 func TestAnnouncementSaysHowToReachTheEmulator(t *testing.T) {
 	p := start(t, "-token", "given")
 	assert.Regexp(t, `^http://127\.0\.0\.1:\d+$`, p.BaseURL)
@@ -218,7 +203,4 @@ func TestProcessThatCantStartEndsWithStatus1(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 	assert.Equal(t, 1, exit.ExitCode())
 	assert.Regexp(t, `^heads-emulator: .*-expose-to-network`, string(out))
-	help, err := process("-h").CombinedOutput()
-	assert.NoError(t, err)
-	assert.Contains(t, string(help), "-seed-file")
 }

@@ -58,36 +58,32 @@ func TestEverySecretIsFound(t *testing.T) {
 	}
 }
 
-// hostile documents, each of about n kB, whose masking once took the square of their
-// size.
-var hostile = map[string]func(n int) string{
-	"many keys": func(n int) string {
-		var keys []string
-		for i := range n * 3 {
-			keys = append(keys, fmt.Sprintf(`{"apiKey":"secret-%08d-of-many","text":"100%% of /%08d/ secret-%08d-of-many"}`, i, i, i/2))
-		}
-		return `[` + strings.Join(keys, ",") + `]`
-	},
-	"keys that begin alike": func(n int) string {
-		keys := `""`
-		for i := range 20 {
-			keys += `,"` + strings.Repeat("a", n*10+i) + `"`
-		}
-		return `{"tokens":[` + keys + `],"text":"` + strings.Repeat("a", n*500) + `%"}`
-	},
-	"lists in lists": func(n int) string {
-		depth := n * 10
-		return strings.Repeat(`[{"a":`, depth) + `"` + strings.Repeat("x", n*800) + `"` + strings.Repeat(`}]`, depth)
-	},
-	"escapes": func(n int) string {
-		return `{"key":"long-enough","text":"` + strings.Repeat("%", n*500) + strings.Repeat("&", n*500) + `"}`
-	},
-}
-
-// Twice the document takes at most three times as long; with the square of its size it would take
-// four.
+// Twice the document, of about n kB, takes at most three times as long; with the square of its size
+// it would take four.
 func TestMaskingIsLinear(t *testing.T) {
-	for name, document := range hostile {
+	for name, document := range map[string]func(n int) string{
+		"many keys": func(n int) string {
+			var keys []string
+			for i := range n * 3 {
+				keys = append(keys, fmt.Sprintf(`{"apiKey":"secret-%08d-of-many","text":"100%% of /%08d/ secret-%08d-of-many"}`, i, i, i/2))
+			}
+			return `[` + strings.Join(keys, ",") + `]`
+		},
+		"keys that begin alike": func(n int) string {
+			keys := `""`
+			for i := range 20 {
+				keys += `,"` + strings.Repeat("a", n*10+i) + `"`
+			}
+			return `{"tokens":[` + keys + `],"text":"` + strings.Repeat("a", n*500) + `%"}`
+		},
+		"lists in lists": func(n int) string {
+			depth := n * 10
+			return strings.Repeat(`[{"a":`, depth) + `"` + strings.Repeat("x", n*800) + `"` + strings.Repeat(`}]`, depth)
+		},
+		"escapes": func(n int) string {
+			return `{"key":"long-enough","text":"` + strings.Repeat("%", n*500) + strings.Repeat("&", n*500) + `"}`
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			var sizes []json.RawMessage
 			for n := 50; n <= 800; n *= 2 {
