@@ -9,9 +9,8 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-
 	"github.com/headsapi/heads-go"
+	"github.com/stretchr/testify/assert"
 )
 
 func TestWithoutAProviderACallAllocatesTwiceMore(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,14 +11,14 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	heads "github.com/headsapi/heads-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	heads "github.com/headsapi/heads-go"
 )
 
 func TestAnnouncementSaysHowToReachTheEmulator(t *testing.T) {
@@ -80,12 +79,10 @@ func TestListeningBeyondLoopbackNeedsItsFlag(t *testing.T) {
 	p.api("GET", "/head/"+p.Heads[0], "").ok(t, nil)
 }
 
-type broken struct{}
-
-func (broken) Write([]byte) (int, error) { return 0, errors.New("closed pipe") }
-
 func TestOutputThatFailsEndsTheProgram(t *testing.T) {
-	assert.ErrorContains(t, startAndStop(t, broken{}, io.Discard, "-addr", "127.0.0.1:0"), "closed pipe")
+	out, in := io.Pipe()
+	require.NoError(t, out.Close())
+	assert.ErrorIs(t, startAndStop(t, in, io.Discard, "-addr", "127.0.0.1:0"), io.ErrClosedPipe)
 }
 
 func TestVersionIsPrinted(t *testing.T) {
@@ -103,21 +100,19 @@ func TestStopEndsWhatIsUnderWay(t *testing.T) {
 	p.session("message")
 	require.Len(t, p.deliveries(""), 1)
 	p.control("POST", "faults/requests", `{"route":"/head/{id}","latency":"1h","times":1}`).ok(t, nil)
-	held := make(chan struct{}, 2)
+	var held sync.WaitGroup
 	for _, path := range []string{"/head/" + p.Heads[0], controlPrefix + "deliveries?wait=1m&event=end_conversation"} {
-		go func() {
+		held.Go(func() {
 			if resp, err := p.hc.Do(p.request("GET", path, "")); err == nil {
 				_ = resp.Body.Close()
 			}
-			held <- struct{}{}
-		}()
+		})
 	}
 	require.Eventually(t, func() bool { return !strings.Contains(p.control("GET", "faults", "").body, "latency") },
 		30*time.Second, time.Millisecond, "the request is held back")
 	began := time.Now()
 	require.NoError(t, p.stop())
-	<-held
-	<-held
+	held.Wait()
 	assert.Less(t, time.Since(began), patience)
 	assert.Contains(t, p.log.String(), "msg=stopping")
 	p.hc.CloseIdleConnections()

@@ -11,10 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/keycache/keycachetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/headsapi/heads-go/internal/keycache/keycachetest"
 )
 
 const (

@@ -23,16 +23,14 @@ func TestBackoffNeverOverflows(t *testing.T) {
 		"zero":  {},
 		"none":  {MaxWait: time.Hour},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for retry := range 200 {
-				wait := policy.backoff(retry)
-				assert.GreaterOrEqual(t, wait, time.Duration(0))
-				assert.LessOrEqual(t, wait, policy.MaxWait)
-				if policy.MinWait == 0 {
-					assert.Zero(t, wait)
-				}
+		for retry := range 200 {
+			wait := policy.backoff(retry)
+			assert.GreaterOrEqual(t, wait, time.Duration(0), name)
+			assert.LessOrEqual(t, wait, policy.MaxWait, name)
+			if policy.MinWait == 0 {
+				assert.Zero(t, wait, name)
 			}
-		})
+		}
 	}
 }
 

@@ -18,13 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/headsapi/heads-go/internal/dev/faultproxy"
 	"github.com/headsapi/heads-go/internal/exhaustive"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -62,11 +61,8 @@ func TestReportsAgreeWithTheServiceOverABadNetwork(t *testing.T) {
 
 	service.Close()
 	emulator.Close()
-	limit := time.After(10 * time.Second)
-	for runtime.NumGoroutine() > before {
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-limit:
+	for limit := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; <-time.After(10 * time.Millisecond) {
+		if time.Now().After(limit) {
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("goroutines are left behind:\n%s", stacks[:runtime.Stack(stacks, true)])
 		}
@@ -96,9 +92,7 @@ func newWorker(t *testing.T, emulator *headstest.Emulator, service *httptest.Ser
 	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, proxy.Addr())
 	}
-	bad, err := heads.New(service.URL, emulator.BearerToken(),
-		heads.WithHTTPClient(&http.Client{Transport: transport}),
-		heads.WithAttemptTimeout(250*time.Millisecond),
+	bad, err := heads.New(service.URL, emulator.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: transport}), heads.WithAttemptTimeout(250*time.Millisecond),
 		heads.WithRetryPolicy(heads.RetryPolicy{MaxRetries: 2, MinWait: time.Millisecond, MaxWait: 5 * time.Millisecond}))
 	require.NoError(t, err)
 	good, err := heads.New("http://localhost", emulator.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: emulator.Transport()}))
