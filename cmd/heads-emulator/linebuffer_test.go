@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,21 +21,16 @@ func TestLogLinesAreWrittenTogetherAndSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w writes
 		b := newLineBuffer(&w)
-		written := func() []string {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			return slices.Clone(w)
-		}
 		for n := range 3 {
 			_, _ = fmt.Fprintln(b, n)
 		}
 		synctest.Wait()
-		assert.Empty(t, written())
+		assert.Empty(t, w)
 		<-time.After(flushAfter)
 		synctest.Wait()
-		assert.Equal(t, []string{"0\n1\n2\n"}, written())
+		assert.Equal(t, writes{"0\n1\n2\n"}, w)
 		_, _ = fmt.Fprintln(b, 3)
 		b.flush()
-		assert.Equal(t, []string{"0\n1\n2\n", "3\n"}, written(), "the end of the program waits for no clock")
+		assert.Equal(t, writes{"0\n1\n2\n", "3\n"}, w, "the end of the program waits for no clock")
 	})
 }
