@@ -114,7 +114,7 @@ func TestStopEndsWhatIsUnderWay(t *testing.T) {
 	require.NoError(t, p.stop())
 	held.Wait()
 	assert.Less(t, time.Since(began), patience)
-	assert.Contains(t, p.log.String(), "msg=stopping")
+	assert.Contains(t, p.logged(), "msg=stopping")
 	p.hc.CloseIdleConnections()
 	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+4 }, 5*time.Second, 5*time.Millisecond)
 }
@@ -127,7 +127,7 @@ func TestEveryRequestAndDeliveryIsLoggedWithoutSecrets(t *testing.T) {
 	p.api("PUT", "/head/update", `{"id":"`+p.Heads[0]+`","greetings":"canary"}`).ok(t, nil)
 	p.control("GET", "state?x=canary", "").ok(t, nil)
 	require.NoError(t, p.stop())
-	log := p.log.String()
+	log := p.logged()
 	assert.Regexp(t, `msg=request method=PUT path=/head/update status=200 `, log)
 	assert.Regexp(t, `msg=delivery webhook=1 event=start_conversation session=\S+ attempt=1 status=200 `, log)
 	assert.Regexp(t, `msg=control method=GET path=/_emulator/state status=200 `, log)
@@ -156,7 +156,7 @@ func process(args ...string) *exec.Cmd {
 // startProcess starts the program with more variables.
 func startProcess(t testing.TB, env []string, args ...string) (p *program, cmd *exec.Cmd, stdout io.Reader) {
 	t.Helper()
-	p = &program{t: t, hc: &http.Client{Transport: &http.Transport{}}, log: &buffer{}}
+	p = newProgram(t)
 	cmd = process(append([]string{"-addr", "127.0.0.1:0", "-json"}, args...)...)
 	cmd.Env, cmd.Stderr = append(cmd.Env, env...), p.log
 	stdout, err := cmd.StdoutPipe()
@@ -185,9 +185,9 @@ func TestProcessServesUntilASignal(t *testing.T) {
 			require.NoError(t, process.Process.Signal(signal))
 			rest, err := io.ReadAll(stdout)
 			require.NoError(t, err)
-			assert.NoError(t, process.Wait(), "it ends with status 0: %s", p.log)
+			assert.NoError(t, process.Wait(), "it ends with status 0: %s", p.logged())
 			assert.Empty(t, strings.TrimSpace(string(rest)))
-			assert.Contains(t, p.log.String(), "msg=stopping")
+			assert.Contains(t, p.logged(), "msg=stopping")
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestUnreadableRetryAfterIsIgnored(t *testing.T) {
@@ -37,8 +38,7 @@ func TestBackoffNeverOverflows(t *testing.T) {
 func FuzzRetryAfter(f *testing.F) {
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, value string) {
-		if wait, ok := parseRetryAfter(value, now); wait < 0 || !ok && wait != 0 {
-			t.Fatalf("%q: %v, %t", value, wait, ok)
-		}
+		wait, ok := parseRetryAfter(value, now)
+		require.False(t, wait < 0 || !ok && wait != 0, "%q: %v, %t", value, wait, ok)
 	})
 }

@@ -1,6 +1,7 @@
 package faultproxy_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -35,9 +36,7 @@ var (
 // one that it reports as refused is not. The connections use TLS, as in production,
 // so a corrupted byte is detected.
 func TestReportsAgreeWithTheServiceOverABadNetwork(t *testing.T) {
-	if *seed == 0 {
-		*seed = rand.Uint64()
-	}
+	*seed = cmp.Or(*seed, rand.Uint64())
 	t.Logf("run it again with -seed %d", *seed)
 	before := runtime.NumGoroutine()
 	emulator := headstest.NewEmulator()
@@ -97,10 +96,8 @@ func newWorker(t *testing.T, emulator *headstest.Emulator, service *httptest.Ser
 	require.NoError(t, err)
 	good, err := heads.New("http://localhost", emulator.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: emulator.Transport()}))
 	require.NoError(t, err)
-	return &worker{
-		t: t, rand: rand.New(rand.NewPCG(seed, 2)), proxy: proxy, bad: bad, good: good,
-		headID: emulator.AddHead(headstest.Head{OperationMode: heads.OperationModeOC}),
-	}
+	headID := emulator.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	return &worker{t: t, rand: rand.New(rand.NewPCG(seed, 2)), proxy: proxy, bad: bad, good: good, headID: headID}
 }
 
 func (w *worker) work(n int) {
