@@ -46,42 +46,6 @@ func TestAPIIsAsReviewed(t *testing.T) {
 	assert.Empty(t, without(is, was), "new: "+remedy)
 }
 
-func TestEveryExportedSymbolHasAComment(t *testing.T) {
-	for dir := range apiPackages {
-		pkg, _ := parseDoc(t, dir)
-		assert.NotEmpty(t, pkg.Doc, dir)
-		values := func(list []*doc.Value) {
-			for _, v := range list {
-				assert.True(t, v.Doc != "" || everySpecHasComment(v.Decl), "%s: %v", dir, v.Names)
-			}
-		}
-		funcs := func(owner string, list []*doc.Func) {
-			for _, f := range list {
-				assert.NotEmpty(t, f.Doc, "%s: %s%s", dir, owner, f.Name)
-			}
-		}
-		values(pkg.Consts)
-		values(pkg.Vars)
-		funcs("", pkg.Funcs)
-		for _, typ := range pkg.Types {
-			assert.NotEmpty(t, typ.Doc, "%s: %s", dir, typ.Name)
-			values(typ.Consts)
-			values(typ.Vars)
-			funcs(typ.Name+".", typ.Funcs)
-			funcs(typ.Name+".", typ.Methods)
-		}
-	}
-}
-
-func everySpecHasComment(decl *ast.GenDecl) bool {
-	for _, spec := range decl.Specs {
-		if v := spec.(*ast.ValueSpec); v.Doc == nil && v.Comment == nil {
-			return false
-		}
-	}
-	return true
-}
-
 // parseDoc reads the package in dir, without its tests.
 func parseDoc(t *testing.T, dir string) (*doc.Package, *gotoken.FileSet) {
 	t.Helper()

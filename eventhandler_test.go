@@ -440,16 +440,6 @@ func TestFailingKeySourceAnswers503(t *testing.T) {
 	}
 }
 
-func TestDuplicateIsAnsweredWithoutRunning(t *testing.T) {
-	h := newReceiver(t, nil)
-	body := recentEventBody(testHeadA, "s")
-	assert.Equal(t, 200, h.post(body, testKeyA))
-	assert.Equal(t, 200, h.post(body, testKeyA))
-	assert.Equal(t, 200, h.post(strings.Replace(body, `{`, `{ "attempt":"2",`, 1), testKeyA))
-	assert.EqualValues(t, 1, h.calls.Load())
-	assert.Equal(t, []DeliveryOutcome{DeliveryHandled, DeliveryDuplicate, DeliveryDuplicate}, h.outcomes())
-}
-
 func TestThousandTwinsRunOnce(t *testing.T) {
 	release := make(chan struct{})
 	h := newReceiver(t, func(context.Context, *Event) error {
@@ -626,18 +616,6 @@ func TestDeadlineStartsWithTheArrival(t *testing.T) {
 		r := signedEvent(body, testKeyA)
 		r.Body = io.NopCloser(io.MultiReader(slowBodyStart{}, strings.NewReader(body)))
 		assert.Equal(t, 200, serveEvent(h, r).Code)
-	})
-}
-
-func TestHandlerTimeoutIsSettable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begun := time.Now()
-		h := newReceiver(t, func(ctx context.Context, _ *Event) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}, WithHandlerTimeout(1500*time.Millisecond))
-		assert.Equal(t, 503, h.event("s"))
-		assert.Equal(t, 1500*time.Millisecond, time.Since(begun))
 	})
 }
 
@@ -821,23 +799,8 @@ func TestHandlerOptionsRefuseBadValues(t *testing.T) {
 			assert.Equal(t, []string{row.field}, invalidFields(t, err))
 		})
 	}
-}
-
-func TestNewEventHandlerReturnsAllFaultsAtOnce(t *testing.T) {
 	_, err := NewEventHandler(nil, nil, WithMaxAge(-1, 0), WithHandlerTimeout(0))
-	require.ErrorIs(t, err, ErrInvalid)
-	for _, field := range []string{"keys", "handle", "WithMaxAge", "WithHandlerTimeout"} {
-		assert.ErrorContains(t, err, ": "+field+" ")
-	}
-}
-
-func TestShutdownRefusesFurtherDeliveries(t *testing.T) {
-	h := newReceiver(t, nil)
-	require.NoError(t, h.Shutdown(t.Context()))
-	assert.Equal(t, 503, h.event("s"))
-	assert.Zero(t, h.calls.Load())
-	assert.Equal(t, []DeliveryOutcome{DeliveryShutDown}, h.outcomes())
-	require.NoError(t, h.Shutdown(t.Context()), "a second call does nothing")
+	assert.Equal(t, []string{"keys", "handle", "WithMaxAge", "WithHandlerTimeout"}, invalidFields(t, err), "all faults at once")
 }
 
 func TestShutdownWaitsForWhatIsUnderWay(t *testing.T) {
@@ -853,6 +816,10 @@ func TestShutdownWaitsForWhatIsUnderWay(t *testing.T) {
 		require.NoError(t, h.Shutdown(t.Context()))
 		assert.Equal(t, 2*time.Second, time.Since(begun))
 		assert.Equal(t, 200, <-status, "calls under way were finished and answered")
+		assert.Equal(t, 503, h.event("another"))
+		assert.EqualValues(t, 1, h.calls.Load())
+		assert.Equal(t, []DeliveryOutcome{DeliveryHandled, DeliveryShutDown}, h.outcomes())
+		require.NoError(t, h.Shutdown(t.Context()), "a second call does nothing")
 	})
 }
 

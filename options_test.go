@@ -217,21 +217,10 @@ func TestCheckRedirectIsIgnored(t *testing.T) {
 	assert.Equal(t, 1, tr.sent())
 }
 
-func TestUserAgent(t *testing.T) {
-	for name, row := range map[string]struct {
-		opts []Option
-		want string
-	}{
-		"alone":           {nil, "heads-go/" + Version},
-		"application":     {[]Option{WithApplication("kiosk", "2.1.0-rc.1+5")}, "kiosk/2.1.0-rc.1+5 heads-go/" + Version},
-		"without version": {[]Option{WithApplication("kiosk", "")}, "kiosk heads-go/" + Version},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tr := newScript(answer(200, headJSON))
-			require.NoError(t, getHead(t.Context(), newTestClient(t, memoryURL, tr, row.opts...)))
-			assert.Equal(t, []string{row.want}, tr.requests[0].Header["User-Agent"])
-		})
-	}
+func TestApplicationWithoutAVersion(t *testing.T) {
+	tr := newScript(answer(200, headJSON))
+	require.NoError(t, getHead(t.Context(), newTestClient(t, memoryURL, tr, WithApplication("kiosk", ""))))
+	assert.Equal(t, []string{"kiosk heads-go/" + Version}, tr.requests[0].Header["User-Agent"])
 }
 
 func TestNewFromEnv(t *testing.T) {
@@ -343,10 +332,10 @@ func TestOptionsCanBeAppliedAgain(t *testing.T) {
 			require.NoError(t, getHead(t.Context(), c))
 			return observed - before
 		}, 1},
-		"WithApplication": {WithApplication("kiosk", "2"), answer(200, headJSON), func(t *testing.T, c *Client, tr *script) any {
+		"WithApplication": {WithApplication("kiosk", "2.1.0-rc.1+5"), answer(200, headJSON), func(t *testing.T, c *Client, tr *script) any {
 			require.NoError(t, getHead(t.Context(), c))
 			return tr.requests[0].Header.Get("User-Agent")
-		}, "kiosk/2 heads-go/" + Version},
+		}, "kiosk/2.1.0-rc.1+5 heads-go/" + Version},
 		"WithAccessBases": {WithAccessBases("https://a.example.com/", "https://b.example.com"), nil, func(t *testing.T, c *Client, _ *script) any {
 			return accessBases(t, c)
 		}, []string{"https://a.example.com", "https://b.example.com"}},
@@ -455,15 +444,6 @@ func sourceClient(t testing.TB, transport http.RoundTripper, source TokenSource,
 	all := []Option{WithHTTPClient(&http.Client{Transport: transport}), WithRetryPolicy(atOncePolicy), WithTokenSource(source)}
 	client := Must(New(memoryURL, "", append(all, opts...)...))(t)
 	return client
-}
-
-func TestTokenSourceIsAskedOnceForManyCalls(t *testing.T) {
-	source := &tokens{}
-	client := sourceClient(t, newScript(accepting("t1")), source.next)
-	for range 3 {
-		require.NoError(t, getHead(t.Context(), client))
-	}
-	assert.Equal(t, []string{""}, source.asked)
 }
 
 func TestTokenSourceIsAskedAgainAfter401(t *testing.T) {
@@ -634,7 +614,7 @@ func TestManyRefusedCallsAskOnce(t *testing.T) {
 			close(gate)
 		}()
 		inParallel(50, func(int) { assert.NoError(t, getHead(t.Context(), client)) })
-		assert.Equal(t, []string{"", "t1"}, source.asked)
+		assert.Equal(t, []string{"", "t1"}, source.asked, "once for the first call, once for the others")
 		assert.Equal(t, 1+50+50, tr.sent())
 	})
 }

@@ -73,24 +73,6 @@ func toLegacy(ctx context.Context, c *heads.Client) error {
 	return heads.ErrorOf(c.Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{}))
 }
 
-func TestSetVideoStreamingSendsTheSwitchAlone(t *testing.T) {
-	for _, enabled := range []bool{true, false} {
-		t.Run(fmt.Sprint(enabled), func(t *testing.T) {
-			w := newConversionWorld(t, headstest.Head{VideoStreaming: !enabled})
-			require.NoError(t, w.client().Heads.SetVideoStreaming(t.Context(), convertID, enabled))
-			assert.Equal(t, []string{fmt.Sprintf("PUT /head/HEAD/video-streaming?videoStreaming=%t", enabled)}, w.wire())
-			assert.Equal(t, enabled, w.state(t).streaming)
-		})
-	}
-}
-
-func TestSetVideoStreamingReturnsTheRefusal(t *testing.T) {
-	w := newConversionWorld(t, headWith(muteVoice))
-	err := w.client().Heads.SetVideoStreaming(t.Context(), convertID, true)
-	require.ErrorIs(t, err, heads.ErrUnprocessable)
-	assert.ErrorContains(t, err, `provider "polly" is not capable of streaming`)
-}
-
 // A plan has the steps of the conversion: their names, which are skipped, and the
 // details. Only the access URL is not known before the end.
 func TestPlanIsWhatHappens(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -841,19 +840,6 @@ func TestRateLimitCountsEveryAttempt(t *testing.T) {
 		require.NoError(t, getHead(t.Context(), client))
 		assert.Equal(t, 4, tr.sent())
 		assert.InDelta(t, 3*time.Second, time.Since(start), float64(time.Millisecond))
-	})
-}
-
-func TestRateLimitIsSharedByAllGoroutines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		client := newTestClient(t, memoryURL, newScript(answer(200, headJSON)), WithRateLimit(10, 5))
-		var calls sync.WaitGroup
-		for range 25 {
-			calls.Go(func() { assert.NoError(t, getHead(t.Context(), client)) })
-		}
-		calls.Wait()
-		assert.InDelta(t, 2*time.Second, time.Since(start), float64(time.Millisecond), "5 at once, then 10 a second")
 	})
 }
 

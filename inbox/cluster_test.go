@@ -15,8 +15,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
-// load publishes events of several sessions, each in order, and records the responses. It redelivers
-// each event until the answer is 200.
+// load publishes events of several sessions, each in order, and records the responses. It
+// redelivers each event until the answer is 200.
 type load struct {
 	mu           sync.Mutex
 	urls         []string // of the receivers
