@@ -7,14 +7,10 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
-	"time"
-
-	"github.com/stretchr/testify/assert"
 
 	"github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
 )
 
 func TestWithoutAProviderACallAllocatesTwiceMore(t *testing.T) {
@@ -72,12 +68,8 @@ func toolCall(t testing.TB, opts ...heads.ToolHandlerOption) func() {
 	return func() { callTool(t, h, "find", "{}") }
 }
 
-// delivery delivers the same event repeatedly; it is handled once.
 func delivery(t testing.TB, opts ...heads.EventHandlerOption) func() {
 	t.Helper()
 	h := eventHandler(t, func(context.Context, *heads.Event) error { return nil }, opts...)
-	e := heads.Event{Type: heads.EventStartConversation, HeadID: headID, SessionID: "s", Timestamp: heads.Time{Time: time.Now()}}
-	return func() {
-		h.ServeHTTP(httptest.NewRecorder(), headstest.NewEventRequest("https://hooks.example.com/events", e, sharedKey))
-	}
+	return func() { deliver(t, h, heads.EventStartConversation, sharedKey) }
 }

@@ -3,12 +3,14 @@ package headsotel
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -23,12 +25,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headsapi/heads-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-
-	"github.com/headsapi/heads-go"
 )
 
 var keep = flag.String("keep", "", "empty directory to keep the emulated hour in, as the data of a Prometheus server")
@@ -57,11 +58,7 @@ func TestDashboardShowsWhatHappened(t *testing.T) {
 	assert.Equal(t, []variable{{Name: "datasource", Type: "datasource", Query: "prometheus"}}, dashboard.Templating.List)
 
 	h := emulatedHour(t)
-	dir := *keep
-	if dir == "" {
-		dir = t.TempDir()
-	}
-	server := startPrometheus(t, dir, h.scraped.Bytes())
+	server := startPrometheus(t, cmp.Or(*keep, t.TempDir()), h.scraped.Bytes())
 	assert.Len(t, dashboard.Panels, len(h.happened)+len(h.gauges))
 	for _, p := range dashboard.Panels {
 		values := server.shown(t, p, h.end)
@@ -72,10 +69,7 @@ func TestDashboardShowsWhatHappened(t *testing.T) {
 		happened := h.happened[p.Title]
 		assert.NotEmpty(t, happened, p.Title)
 		assert.Len(t, values, len(happened), p.Title)
-		boundaries := buckets
-		if strings.HasPrefix(p.Title, "Lag") {
-			boundaries = lagBuckets
-		}
+		boundaries := map[bool][]float64{true: lagBuckets, false: buckets}[strings.HasPrefix(p.Title, "Lag")]
 		for legend, took := range happened {
 			value, what := values[legend], p.Title+": "+legend
 			if !strings.Contains(p.Title, "percentile") {
@@ -132,15 +126,6 @@ func (h *hour) sawDelivery(_ context.Context, d heads.DeliveryInfo) {
 func (h *hour) sawToolCall(_ context.Context, i heads.ToolCallInfo) {
 	h.saw("Tool calls by outcome", i.Tool+" "+string(i.Outcome), i.Duration)
 	h.saw("Time of tool calls, 95th percentile", i.Tool, i.Duration)
-}
-
-func (h *hour) sawInbox(lag time.Duration, err error) {
-	if err != nil {
-		h.saw("Attempts of the inbox", "failed", lag)
-		return
-	}
-	h.saw("Attempts of the inbox", "handled", lag)
-	h.saw("Lag of handled events, 95th percentile", "lag", lag)
 }
 
 // between waits for a time between two numbers of milliseconds, more often for a short one.
@@ -202,7 +187,8 @@ func emulatedHour(t *testing.T) *hour {
 			callTool(t, tools, "opening_hours", "{}")
 			lag, err := time.Duration(rand.Float64()*rand.Float64()*140*float64(time.Second)), map[bool]error{true: broken}[i%5 == 3]
 			in.attempt(t.Context(), lag, err)
-			h.sawInbox(lag, err)
+			h.saw("Attempts of the inbox", map[bool]string{true: "handled", false: "failed"}[err == nil], lag)
+			h.saw("Lag of handled events, 95th percentile", map[bool]string{true: "lag"}[err == nil], lag)
 			<-time.After(time.Until(h.end.Add(interval)))
 			synctest.Wait()
 		}
@@ -241,12 +227,8 @@ func writeOpenMetrics(w *bytes.Buffer, metrics map[string]metricdata.Metrics) {
 			for _, p := range data.DataPoints {
 				sum := uint64(0)
 				for i, n := range p.BucketCounts {
-					bound := "+Inf"
-					if i < len(p.Bounds) {
-						bound = fmt.Sprint(p.Bounds[i])
-					}
 					sum += n
-					sample("_bucket", sum, p.Attributes, fmt.Sprintf("le=%q", bound))
+					sample("_bucket", sum, p.Attributes, fmt.Sprintf("le=%q", fmt.Sprint(append(p.Bounds, math.Inf(1))[i])))
 				}
 				sample("_count", p.Count, p.Attributes)
 				sample("_sum", p.Sum, p.Attributes)

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
@@ -25,9 +27,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 )
 
 const (
@@ -100,16 +99,26 @@ func (r *recorder) durations(t testing.TB, name string) (attributes map[string]a
 	assert.Equal(t, "s", m.Unit)
 	points := m.Data.(metricdata.Histogram[float64]).DataPoints
 	require.Len(t, points, 1)
-	assert.Equal(t, []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, points[0].Bounds)
+	bounds := []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
+	if name == "heads.inbox.lag" {
+		bounds = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600}
+	}
+	assert.Equal(t, bounds, points[0].Bounds)
 	return values(points[0].Attributes.ToSlice()), points[0].Count, points[0].Sum
 }
 
-// duration returns the attributes of the only value of a histogram.
-func (r *recorder) duration(t testing.TB, name string) map[string]any {
+// reports asserts what the only span and the only value of a histogram tell, and returns the span. Only a span tells the operation.
+func (r *recorder) reports(t testing.TB, name string, kind trace.SpanKind, histogram string, failed bool, want map[string]any) sdktrace.ReadOnlySpan {
 	t.Helper()
-	attributes, count, _ := r.durations(t, name)
+	span, attributes := r.span(t)
+	assert.Equal(t, want, attributes)
+	assert.Equal(t, []any{name, kind, failed}, []any{span.Name(), span.SpanKind(), span.Status().Code == codes.Error})
+	assert.False(t, span.Parent().IsValid(), "nothing incoming is read")
+	delete(want, "heads.operation")
+	attributes, count, _ := r.durations(t, histogram)
+	assert.Equal(t, want, attributes)
 	assert.EqualValues(t, 1, count)
-	return attributes
+	return span
 }
 
 type transport func(*http.Request) (*http.Response, error)
@@ -145,22 +154,20 @@ func get(ctx context.Context, t testing.TB, tr transport, opts ...heads.Option) 
 // The attributes are all that is reported: no id, query, body, key or error text.
 func TestAttemptsHaveASpanAndADuration(t *testing.T) {
 	for _, row := range []struct {
-		name, baseURL, address string
-		port, status           int64
-		err                    error
-		errorType              string
+		name, baseURL, address, errorType string
+		port, status                      int64
+		err                               error
 	}{
-		{"success", "https://api.example.com/v1", "api.example.com", 443, 200, nil, ""},
-		{"with a port", "https://api.example.com:8443/v1", "api.example.com", 8443, 200, nil, ""},
-		{"IPv6", "http://[::1]:8080", "::1", 8080, 200, nil, ""},
-		{"IPv6 without a port", "https://[2001:db8::1]", "2001:db8::1", 443, 200, nil, ""},
-		{"refused", "https://api.example.com", "api.example.com", 443, 404, nil, "404"},
-		{"bad request", "https://api.example.com", "api.example.com", 443, 400, nil, "400"},
-		{"redirect", "https://api.example.com", "api.example.com", 443, 302, nil, "_OTHER"},
-		{"broken", "https://api.example.com", "api.example.com", 443, 0, errors.New("canary"), "_OTHER"},
-		{"timeout", "https://api.example.com", "api.example.com", 443, 0, os.ErrDeadlineExceeded, "timeout"},
-		{"deadline", "https://api.example.com", "api.example.com", 443, 0, context.DeadlineExceeded, "timeout"},
-		{"canceled", "https://api.example.com", "api.example.com", 443, 0, context.Canceled, "canceled"},
+		{"success", "https://api.example.com/v1", "api.example.com", "", 443, 200, nil},
+		{"with a port", "https://api.example.com:8443/v1", "api.example.com", "", 8443, 200, nil},
+		{"IPv6", "http://[::1]:8080", "::1", "", 8080, 200, nil},
+		{"IPv6 without a port", "https://[2001:db8::1]", "2001:db8::1", "", 443, 200, nil},
+		{"refused", "https://api.example.com", "api.example.com", "400", 443, 400, nil},
+		{"redirect", "https://api.example.com", "api.example.com", "_OTHER", 443, 302, nil},
+		{"broken", "https://api.example.com", "api.example.com", "_OTHER", 443, 0, errors.New("canary")},
+		{"timeout", "https://api.example.com", "api.example.com", "timeout", 443, 0, os.ErrDeadlineExceeded},
+		{"deadline", "https://api.example.com", "api.example.com", "timeout", 443, 0, context.DeadlineExceeded},
+		{"canceled", "https://api.example.com", "api.example.com", "canceled", 443, 0, context.Canceled},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -175,23 +182,16 @@ func TestAttemptsHaveASpanAndADuration(t *testing.T) {
 				_, err := newClient(t, row.baseURL, slow, Client(r.options(nil)...)).Heads.Get(t.Context(), headID) // a nil option is ignored
 				assert.Equal(t, row.errorType != "", err != nil)
 
-				want := map[string]any{"http.request.method": "GET", "url.template": "/head/{id}", "server.address": row.address, "server.port": row.port}
+				want := map[string]any{"http.request.method": "GET", "url.template": "/head/{id}", "server.address": row.address, "server.port": row.port, "heads.operation": "Heads.Get"}
 				if row.status != 0 {
 					want["http.response.status_code"] = row.status
 				}
 				if row.errorType != "" {
 					want["error.type"] = row.errorType
 				}
-				attributes, count, seconds := r.durations(t, "http.client.request.duration")
-				assert.Equal(t, want, attributes)
-				assert.EqualValues(t, 1, count)
+				r.reports(t, "GET /head/{id}", trace.SpanKindClient, "http.client.request.duration", row.errorType != "", want)
+				_, _, seconds := r.durations(t, "http.client.request.duration")
 				assert.InDelta(t, 2, seconds, 0)
-				span, attributes := r.span(t)
-				assert.Equal(t, "GET /head/{id}", span.Name())
-				assert.Equal(t, trace.SpanKindClient, span.SpanKind())
-				want["heads.operation"] = "Heads.Get"
-				assert.Equal(t, want, attributes)
-				assert.Equal(t, row.errorType != "", span.Status().Code == codes.Error)
 			})
 		})
 	}
@@ -284,21 +284,19 @@ func deliver(t testing.TB, h http.Handler, kind heads.EventType, key string) int
 func TestDeliveriesHaveASpanAndADurationAndACount(t *testing.T) {
 	handled := func(error) error { return nil }
 	for _, row := range []struct {
-		name               string
-		handle             func(error) error
-		kind               heads.EventType
-		key                string
-		outcome, eventType string
-		failed             bool
+		name, key, outcome, eventType string
+		handle                        func(error) error
+		kind                          heads.EventType
+		failed                        bool
 	}{
-		{"end", handled, heads.EventEndConversation, sharedKey, "handled", "end_conversation", false},
-		{"inactivity", handled, heads.EventInactivityWarning, sharedKey, "handled", "inactivity_warning", false},
-		{"timeout", handled, heads.EventTimeoutConversation, sharedKey, "handled", "timeout_conversation", false},
-		{"other type", handled, "canary", sharedKey, "handled", "other", false},
-		{"failed", func(err error) error { return err }, heads.EventStartConversation, sharedKey, "failed", "start_conversation", true},
-		{"panicked", func(err error) error { panic(err) }, heads.EventStartConversation, sharedKey, "panicked", "start_conversation", true},
-		{"not verified", nil, heads.EventStartConversation, "another key", "unauthorized", "", false},
-		{"shut down", nil, heads.EventStartConversation, sharedKey, "shut_down", "", false},
+		{"end", sharedKey, "handled", "end_conversation", handled, heads.EventEndConversation, false},
+		{"inactivity", sharedKey, "handled", "inactivity_warning", handled, heads.EventInactivityWarning, false},
+		{"timeout", sharedKey, "handled", "timeout_conversation", handled, heads.EventTimeoutConversation, false},
+		{"other type", sharedKey, "handled", "other", handled, "canary", false},
+		{"failed", sharedKey, "failed", "start_conversation", func(err error) error { return err }, heads.EventStartConversation, true},
+		{"panicked", sharedKey, "panicked", "start_conversation", func(err error) error { panic(err) }, heads.EventStartConversation, true},
+		{"not verified", "another key", "unauthorized", "", nil, heads.EventStartConversation, false},
+		{"shut down", sharedKey, "shut_down", "", nil, heads.EventStartConversation, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRecorder()
@@ -313,17 +311,11 @@ func TestDeliveriesHaveASpanAndADurationAndACount(t *testing.T) {
 			deliver(t, h, row.kind, row.key)
 
 			want := map[string]any{"heads.delivery.outcome": row.outcome}
-			span, attributes := r.span(t)
 			if row.handle != nil {
 				want["heads.event.type"] = row.eventType
-				assert.Equal(t, span.SpanContext().SpanID(), inside.SpanID())
 			}
-			assert.Equal(t, "heads.delivery", span.Name())
-			assert.Equal(t, trace.SpanKindConsumer, span.SpanKind())
-			assert.Equal(t, want, attributes)
-			assert.Equal(t, row.failed, span.Status().Code == codes.Error)
-			assert.False(t, span.Parent().IsValid(), "nothing incoming is read")
-			assert.Equal(t, want, r.duration(t, "heads.delivery.duration"))
+			span := r.reports(t, "heads.delivery", trace.SpanKindConsumer, "heads.delivery.duration", row.failed, want)
+			assert.Equal(t, row.handle != nil, span.SpanContext().SpanID() == inside.SpanID())
 			count := r.metrics(t)["heads.delivery.count"]
 			assert.Equal(t, "{delivery}", count.Unit)
 			points := count.Data.(metricdata.Sum[int64]).DataPoints
@@ -375,16 +367,8 @@ func TestToolCallsHaveASpanAndADuration(t *testing.T) {
 			callTool(t, h, "find", row.body)
 			require.NoError(t, h.Shutdown(t.Context()))
 			want := map[string]any{"heads.tool.name": "find", "heads.tool.outcome": string(outcome)}
-			assert.Equal(t, want, r.duration(t, "heads.tool.duration"))
-			span, attributes := r.span(t)
-			assert.Equal(t, "heads.tool find", span.Name())
-			assert.Equal(t, trace.SpanKindServer, span.SpanKind())
-			assert.Equal(t, want, attributes)
-			assert.False(t, span.Parent().IsValid(), "nothing incoming is read")
-			assert.Equal(t, row.failed, span.Status().Code == codes.Error)
-			if row.f != nil {
-				assert.Equal(t, span.SpanContext().SpanID(), inside.SpanID())
-			}
+			span := r.reports(t, "heads.tool find", trace.SpanKindServer, "heads.tool.duration", row.failed, want)
+			assert.Equal(t, row.f != nil, span.SpanContext().SpanID() == inside.SpanID())
 		})
 	}
 }
@@ -419,7 +403,8 @@ func TestProvidersAddUp(t *testing.T) {
 	require.NoError(t, get(ctx, t, answer(200), Client(first.options()...), Client(second.options()...)))
 	for _, r := range []*recorder{first, second} {
 		r.span(t)
-		r.duration(t, "http.client.request.duration")
+		_, count, _ := r.durations(t, "http.client.request.duration")
+		assert.EqualValues(t, 1, count)
 	}
 	assert.True(t, outer.IsRecording())
 	assert.Empty(t, caller.spans.Ended())
@@ -465,7 +450,8 @@ func TestGlobalProvidersMayBeSetLater(t *testing.T) {
 	otel.SetMeterProvider(r.meters)
 	require.NoError(t, get(t.Context(), t, answer(200), client))
 	r.span(t)
-	r.duration(t, "http.client.request.duration")
+	_, count, _ := r.durations(t, "http.client.request.duration")
+	assert.EqualValues(t, 1, count)
 }
 
 func TestTheSDKIsNoDependencyAtRunTime(t *testing.T) {

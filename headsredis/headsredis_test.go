@@ -48,32 +48,10 @@ func TestDeduplicatorInRedis(t *testing.T) {
 	assert.NoError(t, deduptest.Test(t.Context(), newStore(t, startRedis(t).client())))
 }
 
-// A second receiver has its own client.
-type twoReceivers [2]*Deduplicator
-
-func (d twoReceivers) of(owner string) *Deduplicator { return d[len(owner)%2] }
-
-func (d twoReceivers) Claim(ctx context.Context, key, owner string, lease time.Duration) (heads.Claim, error) {
-	return d.of(owner).Claim(ctx, key, owner, lease)
-}
-
-func (d twoReceivers) Done(ctx context.Context, key, owner string, memory time.Duration) error {
-	return d.of(owner).Done(ctx, key, owner, memory)
-}
-
-func (d twoReceivers) Release(ctx context.Context, key, owner string) error {
-	return d.of(owner).Release(ctx, key, owner)
-}
-
-func TestReceiversShareTheirClaims(t *testing.T) {
+func TestReceiversShareTheKeysOfTheirPrefix(t *testing.T) {
 	server := startRedis(t)
-	both := twoReceivers{newStore(t, server.client()), newStore(t, server.client())}
-	assert.NoError(t, deduptest.Test(t.Context(), both))
-}
-
-func TestPrefixesKeepKeysApart(t *testing.T) {
-	client := startRedis(t).client()
-	one, two, same := newStore(t, client), newStore(t, client, WithPrefix("{other}:")), newStore(t, client)
+	client := server.client()
+	one, two, same := newStore(t, client), newStore(t, client, WithPrefix("{other}:")), newStore(t, server.client())
 	assert.Equal(t, heads.ClaimNew, mustClaim(t, one, "key", "one"))
 	assert.Equal(t, heads.ClaimNew, mustClaim(t, two, "key", "two"))
 	assert.Equal(t, heads.ClaimBusy, mustClaim(t, same, "key", "three"))
@@ -108,13 +86,11 @@ func TestLeaseIsRoundedUp(t *testing.T) {
 func TestForgottenScriptsAreSentAgain(t *testing.T) {
 	client := startRedis(t).client()
 	store := newStore(t, client)
-	for _, key := range []string{"1", "2"} {
-		require.NoError(t, client.ScriptFlush(t.Context()).Err())
-		assert.Equal(t, heads.ClaimNew, mustClaim(t, store, key, "one"))
-		require.NoError(t, client.ScriptFlush(t.Context()).Err())
-		require.NoError(t, store.Release(t.Context(), key, "one"))
-		assert.Equal(t, heads.ClaimNew, mustClaim(t, store, key, "two"))
-	}
+	assert.Equal(t, heads.ClaimNew, mustClaim(t, store, "key", "one"))
+	require.NoError(t, client.ScriptFlush(t.Context()).Err())
+	require.NoError(t, store.Release(t.Context(), "key", "one"))
+	require.NoError(t, client.ScriptFlush(t.Context()).Err())
+	assert.Equal(t, heads.ClaimNew, mustClaim(t, store, "key", "two"))
 }
 
 func TestClaimsOutliveARestart(t *testing.T) {

@@ -4,11 +4,11 @@ package headsredis
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -56,12 +56,11 @@ func (s *redisServer) ordinaryUser() *syscall.SysProcAttr {
 	}
 	nobody, err := user.Lookup("nobody")
 	require.NoError(s.t, err)
-	uid, err := strconv.ParseUint(nobody.Uid, 10, 32)
+	var id syscall.Credential
+	_, err = fmt.Sscan(nobody.Uid+" "+nobody.Gid, &id.Uid, &id.Gid)
 	require.NoError(s.t, err)
-	gid, err := strconv.ParseUint(nobody.Gid, 10, 32)
-	require.NoError(s.t, err)
-	require.NoError(s.t, os.Chown(s.dir, int(uid), int(gid)))
-	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	require.NoError(s.t, os.Chown(s.dir, int(id.Uid), int(id.Gid)))
+	return &syscall.SysProcAttr{Credential: &id}
 }
 
 // kill kills the server, as in a crash.

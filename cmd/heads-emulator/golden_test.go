@@ -54,21 +54,18 @@ func TestGoldenExits(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, taken.Close()) })
 	var b strings.Builder
-	for _, row := range []struct {
-		what string
-		args []string
-	}{
-		{"stopped by a signal", []string{"-addr", "127.0.0.1:0"}},
-		{"help", []string{"-h"}},
-		{"version", []string{"-version"}},
-		{"wrong usage", []string{"-nothing"}},
-		{"a faulty seed file", []string{"-seed-file", "nowhere.json"}},
-		{"an address that is taken", []string{"-addr", taken.Addr().String()}},
+	for _, row := range [][]string{ // what happens, and the arguments
+		{"stopped by a signal", "-addr", "127.0.0.1:0"},
+		{"help", "-h"},
+		{"version", "-version"},
+		{"wrong usage", "-nothing"},
+		{"a faulty seed file", "-seed-file", "nowhere.json"},
+		{"an address that is taken", "-addr", taken.Addr().String()},
 	} {
 		var out bytes.Buffer
-		code := exitCode(startAndStop(t, &out, io.Discard, row.args...), io.Discard)
-		assert.True(t, code == 0 || out.Len() == 0, "%s: what did not start announces nothing", row.what)
-		fmt.Fprintf(&b, "%s: %d\n", row.what, code)
+		code := exitCode(startAndStop(t, &out, io.Discard, row[1:]...), io.Discard)
+		assert.True(t, code == 0 || out.Len() == 0, "%s: what did not start announces nothing", row[0])
+		fmt.Fprintf(&b, "%s: %d\n", row[0], code)
 	}
 	goldens.Compare(t, "exits.txt", b.String())
 }

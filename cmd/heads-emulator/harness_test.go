@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -23,14 +22,28 @@ type program struct {
 	announcement
 	t    testing.TB
 	hc   *http.Client
-	log  *buffer
+	log  *os.File
 	stop func() error // may be called more than once
+}
+
+func newProgram(t testing.TB) *program {
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = log.Close() })
+	return &program{t: t, hc: &http.Client{Transport: &http.Transport{}}, log: log}
+}
+
+// logged returns all log lines so far.
+func (p *program) logged() string {
+	text, err := os.ReadFile(p.log.Name())
+	require.NoError(p.t, err)
+	return string(text)
 }
 
 // start runs the command on a free port until the test ends.
 func start(t testing.TB, args ...string) *program {
 	t.Helper()
-	p := &program{t: t, hc: &http.Client{Transport: &http.Transport{}}, log: &buffer{}}
+	p := newProgram(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
@@ -58,24 +71,6 @@ func startAndStop(t testing.TB, out, log io.Writer, args ...string) error {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return run(ctx, args, out, log)
-}
-
-// buffer is safe for concurrent use.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 type answer struct {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,7 +30,7 @@ func TestResetGoesBackToTheSeedFile(t *testing.T) {
 	p.api("GET", "/head/"+ada, "").ok(t, nil)
 }
 
-func TestDemoIsARightSeed(t *testing.T) {
+func TestDemoIsServedToTheClient(t *testing.T) {
 	var seed struct{ Heads []map[string]json.RawMessage }
 	require.NoError(t, json.Unmarshal(demo, &seed))
 	require.Len(t, seed.Heads, 1)
@@ -39,4 +40,10 @@ func TestDemoIsARightSeed(t *testing.T) {
 	for name, value := range seed.Heads[0] {
 		assert.JSONEq(t, string(value), string(shown[name]), name)
 	}
+	client, err := heads.New(p.BaseURL, p.Token)
+	require.NoError(t, err)
+	visual, err := client.HeadVisuals.Get(t.Context(), p.Visuals[0])
+	require.NoError(t, err)
+	assert.Equal(t, heads.VisualModeDefault, visual.Mode)
+	assert.NoError(t, client.Heads.SetVideoStreaming(t.Context(), p.Heads[0], true))
 }

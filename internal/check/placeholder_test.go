@@ -21,8 +21,7 @@ func TestPlaceholders(t *testing.T) {
 	for _, text := range []string{
 		"", "String", "STRING", "strings", "a string", "string of pearls", "<", "<>", "< API_KEY >", "<1>", "a < b", "a <b> c", "<b>bold</b>",
 		"Bearer <TOKEN>", "<a><b>", "{API_KEY}", "1 < 2 > 0", "https://chat.example.com/?q=a<b>", "https://chat.example.com/?q=<b>",
-		"<RULES>Answer briefly.</RULES> More at https://www.example.com",
-		"See https://www.example.com and the section <OPENING_HOURS> below.",
+		"<RULES>Answer briefly.</RULES> More at https://www.example.com", "See https://www.example.com and the section <OPENING_HOURS> below.",
 	} {
 		assert.False(t, check.IsPlaceholder(text), "%q", text)
 	}

@@ -73,9 +73,7 @@ func TestDecodeRefusesANameTwice(t *testing.T) {
 		`{"inner":{"id":"a"},"inner":{"size":"odd"}}`: "inner",
 	} {
 		err := Decode([]byte(doc), new(document), Rules{})
-		var twice *DuplicateError
-		require.ErrorAs(t, err, &twice, doc)
-		assert.Equal(t, field, twice.Field)
+		assert.Equal(t, &DuplicateError{Field: field}, err, doc)
 		assert.EqualError(t, err, `field "`+field+`" occurs twice`)
 	}
 	err := Decode([]byte(`{"other":{"id":5},"other":{}}`), new(document), Rules{})
@@ -104,10 +102,7 @@ func TestDecodeNamesTheFieldOfAnotherType(t *testing.T) {
 		`{"inner":[]}`:                  {Value: "array", Type: reflect.TypeFor[inner](), Field: "inner"},
 		`{"other":{"size":"x"}}`:        {Value: "string", Type: reflect.TypeFor[float64](), Field: "other.size"},
 	} {
-		err := Decode([]byte(doc), new(document), Rules{})
-		var mismatch *json.UnmarshalTypeError
-		require.ErrorAs(t, err, &mismatch, doc)
-		assert.Equal(t, want, *mismatch, doc)
+		assert.Equal(t, &want, Decode([]byte(doc), new(document), Rules{}), doc)
 	}
 }
 
@@ -183,8 +178,11 @@ func FuzzDecode(f *testing.F) {
 			require.Error(t, err)
 			return
 		}
-		if errors.As(err, new(*DuplicateError)) || isAmbiguous(doc) {
-			return
+		innerDoc, _ := rawjson.Value(doc, "inner")
+		otherDoc, _ := rawjson.Value(doc, "other")
+		if _, untagged := rawjson.Value(doc, "Untagged"); errors.As(err, new(*DuplicateError)) || untagged || hasVariant(innerDoc, "id", "size") ||
+			hasVariant(otherDoc, "id", "size") || hasVariant(doc, "text", "word", "flag", "number", "whole", "list", "words", "optional", "kept", "hidden", "inner", "other", "Untagged") {
+			return // package json may take a name for another one
 		}
 		wantErr := json.Unmarshal(doc, &want)
 		require.Equal(t, wantErr == nil, err == nil, "%v\n%v", wantErr, err)
@@ -192,15 +190,6 @@ func FuzzDecode(f *testing.F) {
 			require.Equal(t, want, got)
 		}
 	})
-}
-
-// isAmbiguous reports whether package json may take a name for another one.
-func isAmbiguous(doc []byte) bool {
-	inner, _ := rawjson.Value(doc, "inner")
-	other, _ := rawjson.Value(doc, "other")
-	_, untagged := rawjson.Value(doc, "Untagged")
-	return untagged || hasVariant(inner, "id", "size") || hasVariant(other, "id", "size") ||
-		hasVariant(doc, "text", "word", "flag", "number", "whole", "list", "words", "optional", "kept", "hidden", "inner", "other", "Untagged")
 }
 
 // hasVariant reports whether an object has one of the names twice, or in another letter case.

@@ -1,4 +1,4 @@
-package mask_test
+package mask
 
 import (
 	"encoding/json"
@@ -8,29 +8,28 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/stretchr/testify/assert"
 )
 
 func TestMaskingKeepsOtherTexts(t *testing.T) {
 	for _, text := range []string{"", "100% of &amp; and &#61; \\u003d", "%", "%4", "%zz", "&", "&;", "&#;", `\`, `\u`, `\u00`, "a%20b", "é%C3%A9 &eacute; \xff"} {
-		assert.Equal(t, text, mask.Secrets(text, "token-of-the-tests", ""))
+		assert.Equal(t, text, Secrets(text, "token-of-the-tests", ""))
 	}
 }
 
 func TestEndOfATextThatIsCutIsNotShown(t *testing.T) {
 	token := strings.Repeat("t=", 500)
 	escaped := url.QueryEscape(token)
-	fit := (mask.MaxForeign + mask.MaxEscaped*len(token)) / len(escaped)
-	assert.Equal(t, mask.Redacted, mask.Answer(strings.Repeat(escaped, fit), 200, token))
-	assert.Equal(t, mask.Redacted, mask.Answer(strings.Repeat(escaped, fit+1), 200, token))
+	fit := (maxForeign + maxEscaped*len(token)) / len(escaped)
+	assert.Equal(t, Redacted, Answer(strings.Repeat(escaped, fit), 200, token))
+	assert.Equal(t, Redacted, Answer(strings.Repeat(escaped, fit+1), 200, token))
 	for _, form := range []string{token, escaped} {
-		before := strings.Repeat("w ", (mask.MaxForeign+mask.MaxEscaped*len(token)-len(form)+2)/2) // the cut is 2 bytes before the end of form
-		shown := mask.Answer(before+form, len(before)+len(form), token)
+		before := strings.Repeat("w ", (maxForeign+maxEscaped*len(token)-len(form)+2)/2) // the cut is 2 bytes before the end of form
+		shown := Answer(before+form, len(before)+len(form), token)
 		assert.True(t, strings.HasPrefix(before, strings.TrimSuffix(shown, "…")), "the beginning of the token is left before the cut")
 	}
-	long := strings.Repeat("word ", mask.MaxForeign)
-	assert.Equal(t, strings.Repeat("word ", 40)[:199]+"…", mask.Answer(long, 200, token))
+	long := strings.Repeat("word ", maxForeign)
+	assert.Equal(t, strings.Repeat("word ", 40)[:199]+"…", Answer(long, 200, token))
 }
 
 func TestBareURLsLoseWhatMayBeSecret(t *testing.T) {
@@ -47,7 +46,7 @@ func TestBareURLsLoseWhatMayBeSecret(t *testing.T) {
 		"a https://a.test?k=v b wss://b.test?k=v c": "a https://a.test b wss://b.test c",
 		"HTTPS://A.example.com?k=v":                 "HTTPS://A.example.com",
 	} {
-		assert.Equal(t, want, mask.BareURLs(text))
+		assert.Equal(t, want, BareURLs(text))
 	}
 }
 
@@ -90,7 +89,7 @@ func TestAnswerMasksTheTokenHoweverItIsEscaped(t *testing.T) {
 			if escape(token) != token {
 				want = "[redacted]"
 			}
-			assert.Equal(t, want, mask.Answer("before "+escape(token)+" "+escape(token)+"; after", 200, token), "%s, %s", token, name)
+			assert.Equal(t, want, Answer("before "+escape(token)+" "+escape(token)+"; after", 200, token), "%s, %s", token, name)
 		}
 	}
 }
@@ -112,6 +111,6 @@ func TestAnswerMasksWhatFollowsAQuestionMark(t *testing.T) {
 		"ticket #17":                                                  "ticket #17",
 		"a\nb?k=hush-hush\nc":                                         "a b?[redacted] c",
 	} {
-		assert.Equal(t, want, mask.Answer(sent, 200, "token-of-the-tests"), sent)
+		assert.Equal(t, want, Answer(sent, 200, "token-of-the-tests"), sent)
 	}
 }

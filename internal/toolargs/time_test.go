@@ -49,12 +49,8 @@ func TestModelIsAskedForTheZoneOfATime(t *testing.T) {
 }
 
 func TestDurationIsRegisteredAsAString(t *testing.T) {
-	fields := fieldsOf[struct {
-		For  time.Duration   `json:"for" jsonschema:"How long"`
-		Gaps []time.Duration `json:"gaps" jsonschema:"Pauses"`
-	}](t, nil).List()
-	assert.Equal(t, "string", fields[0].WireType())
-	assert.Equal(t, "array", fields[1].WireType())
+	assert.Equal(t, "string", fieldsOf[requiredArg[time.Duration]](t, nil).List()[0].WireType())
+	assert.Equal(t, "array", fieldsOf[requiredArg[[]time.Duration]](t, nil).List()[0].WireType())
 }
 
 func TestDurationsAreReadLeniently(t *testing.T) {

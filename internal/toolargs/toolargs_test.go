@@ -113,8 +113,7 @@ func refuses[In any](t *testing.T, reply, body string) {
 
 const missing = "v is missing; ask the user for it"
 
-// roundTrip sends value through a tool, as a required argument and as each
-// kind of optional one.
+// roundTrip sends value through a tool, as a required argument and as each kind of optional one.
 func roundTrip[T any](wireType string, value T) func(*testing.T) {
 	return func(t *testing.T) {
 		encoded, err := json.Marshal(value)
@@ -283,8 +282,7 @@ func TestModelIsToldWhatIsWrong(t *testing.T) {
 	assert.Equal(t, string(want), r.lines.String())
 }
 
-// The memory for a list of large items grows with its valid items, not with the
-// size of the body.
+// The memory for a list of large items grows with its valid items, not with the size of the body.
 func TestListEndsAtItsFirstFault(t *testing.T) {
 	type large struct {
 		Name string       `json:"name,omitempty" jsonschema:"A name"`

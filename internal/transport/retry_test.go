@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestUnreadableRetryAfterIsIgnored(t *testing.T) {
@@ -23,24 +24,21 @@ func TestBackoffNeverOverflows(t *testing.T) {
 		"zero":  {},
 		"none":  {MaxWait: time.Hour},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for retry := range 200 {
-				wait := policy.backoff(retry)
-				assert.GreaterOrEqual(t, wait, time.Duration(0))
-				assert.LessOrEqual(t, wait, policy.MaxWait)
-				if policy.MinWait == 0 {
-					assert.Zero(t, wait)
-				}
+		for retry := range 200 {
+			wait := policy.backoff(retry)
+			assert.GreaterOrEqual(t, wait, time.Duration(0), name)
+			assert.LessOrEqual(t, wait, policy.MaxWait, name)
+			if policy.MinWait == 0 {
+				assert.Zero(t, wait, name)
 			}
-		})
+		}
 	}
 }
 
 func FuzzRetryAfter(f *testing.F) {
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, value string) {
-		if wait, ok := parseRetryAfter(value, now); wait < 0 || !ok && wait != 0 {
-			t.Fatalf("%q: %v, %t", value, wait, ok)
-		}
+		wait, ok := parseRetryAfter(value, now)
+		require.False(t, wait < 0 || !ok && wait != 0, "%q: %v, %t", value, wait, ok)
 	})
 }

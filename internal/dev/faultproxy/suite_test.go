@@ -1,6 +1,7 @@
 package faultproxy_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,13 +19,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/headsapi/heads-go/internal/dev/faultproxy"
 	"github.com/headsapi/heads-go/internal/exhaustive"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -36,9 +36,7 @@ var (
 // one that it reports as refused is not. The connections use TLS, as in production,
 // so a corrupted byte is detected.
 func TestReportsAgreeWithTheServiceOverABadNetwork(t *testing.T) {
-	if *seed == 0 {
-		*seed = rand.Uint64()
-	}
+	*seed = cmp.Or(*seed, rand.Uint64())
 	t.Logf("run it again with -seed %d", *seed)
 	before := runtime.NumGoroutine()
 	emulator := headstest.NewEmulator()
@@ -62,11 +60,8 @@ func TestReportsAgreeWithTheServiceOverABadNetwork(t *testing.T) {
 
 	service.Close()
 	emulator.Close()
-	limit := time.After(10 * time.Second)
-	for runtime.NumGoroutine() > before {
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-limit:
+	for limit := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; <-time.After(10 * time.Millisecond) {
+		if time.Now().After(limit) {
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("goroutines are left behind:\n%s", stacks[:runtime.Stack(stacks, true)])
 		}
@@ -96,27 +91,18 @@ func newWorker(t *testing.T, emulator *headstest.Emulator, service *httptest.Ser
 	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, proxy.Addr())
 	}
-	bad, err := heads.New(service.URL, emulator.BearerToken(),
-		heads.WithHTTPClient(&http.Client{Transport: transport}),
-		heads.WithAttemptTimeout(250*time.Millisecond),
+	bad, err := heads.New(service.URL, emulator.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: transport}), heads.WithAttemptTimeout(250*time.Millisecond),
 		heads.WithRetryPolicy(heads.RetryPolicy{MaxRetries: 2, MinWait: time.Millisecond, MaxWait: 5 * time.Millisecond}))
 	require.NoError(t, err)
 	good, err := heads.New("http://localhost", emulator.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: emulator.Transport()}))
 	require.NoError(t, err)
-	return &worker{
-		t: t, rand: rand.New(rand.NewPCG(seed, 2)), proxy: proxy, bad: bad, good: good,
-		headID: emulator.AddHead(headstest.Head{OperationMode: heads.OperationModeOC}),
-	}
+	headID := emulator.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	return &worker{t: t, rand: rand.New(rand.NewPCG(seed, 2)), proxy: proxy, bad: bad, good: good, headID: headID}
 }
 
 func (w *worker) work(n int) {
 	defer w.proxy.Close()
-	changes := []func(i int){
-		func(i int) { w.update(fmt.Sprintf("greeting %d", i)) },
-		func(i int) { w.putTool(fmt.Sprintf("tool_%d", i%5)) },
-		func(i int) { w.createWebhook(fmt.Sprintf("https://app.example.com/%d", i)) },
-		func(int) { w.deleteWebhook() },
-	}
+	changes := []func(i int){w.update, w.putTool, w.createWebhook, w.deleteWebhook}
 	for i := range n {
 		changes[w.rand.IntN(len(changes))](i)
 	}
@@ -139,15 +125,16 @@ func (w *worker) judge(what string, err error, happened func() bool) {
 	}
 }
 
-func (w *worker) update(greeting string) {
+func (w *worker) update(i int) {
+	greeting := fmt.Sprintf("greeting %d", i)
 	err := w.bad.Heads.Update(context.Background(), w.headID, heads.NewHeadUpdate().Greetings(greeting))
 	w.judge("the update", err, func() bool { return w.head().Greetings == greeting })
 }
 
 // putTool reads, changes and writes the tools. All other tools must be kept.
-func (w *worker) putTool(name string) {
+func (w *worker) putTool(i int) {
 	before := w.tools()
-	description := fmt.Sprintf("Tool number %d.", w.rand.Uint64())
+	name, description := fmt.Sprintf("tool_%d", i%5), fmt.Sprintf("Tool number %d.", w.rand.Uint64())
 	_, err := w.bad.ConversationSettings.PutTool(context.Background(), w.headID, heads.Tool{Name: name, Description: description, URL: "https://app.example.com/" + name})
 	w.judge("the tool", err, func() bool { return w.tools()[name] == description })
 	after := w.tools()
@@ -156,14 +143,14 @@ func (w *worker) putTool(name string) {
 	}
 }
 
-func (w *worker) createWebhook(url string) {
-	before := len(w.webhooks())
+func (w *worker) createWebhook(i int) {
+	before, url := len(w.webhooks()), fmt.Sprintf("https://app.example.com/%d", i)
 	_, err := w.bad.Webhooks.Create(context.Background(), heads.WebhookSpec{HeadID: w.headID, URL: url, Events: []heads.EventType{heads.EventStartConversation}})
 	w.judge("the webhook", err, func() bool { return len(w.webhooks()) == before+1 })
 	assert.LessOrEqual(w.t, len(w.webhooks()), before+1, "a create was retried")
 }
 
-func (w *worker) deleteWebhook() {
+func (w *worker) deleteWebhook(int) {
 	hooks := w.webhooks()
 	if len(hooks) == 0 {
 		return
