@@ -59,25 +59,6 @@ func TestEnsureByOneClientTwentyTimesAtOnceCreatesOnce(t *testing.T) {
 	}
 }
 
-func TestEnsureTwentyTimesInARowCreatesOnce(t *testing.T) {
-	for _, clients := range []int{1, 20} {
-		w := newWorld(t)
-		client := w.client()
-		for i := range 20 {
-			if clients > 1 {
-				client = w.client()
-			}
-			hook := heads.Must(client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{}))(t)
-			want := []string{deliveryOn, listHooks}
-			if i == 0 {
-				want = append(want, createHook, listHooks)
-			}
-			assert.Equal(t, want, w.wire(), "%d clients", clients)
-			assert.Equal(t, []heads.Webhook{hook.Webhook}, w.registered(t))
-		}
-	}
-}
-
 func TestEnsureByTwentyClientsAtOnceLeavesOne(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
@@ -651,7 +632,8 @@ func TestWebhooksModifyRefusesAChangeOfAReadOnlyField(t *testing.T) {
 
 func TestWebhooksModifyRefusesWhatUpdateRefuses(t *testing.T) {
 	w := newModifyWorld(t)
-	_, err := w.client().Webhooks.Modify(t.Context(), 1, heads.Edit(func(h *heads.Webhook) { h.URL, h.HeadID = "http://hooks.example.com/in", "li-28379" }))
+	got, err := w.client().Webhooks.Modify(t.Context(), 1, heads.Edit(func(h *heads.Webhook) { h.URL, h.HeadID = "http://hooks.example.com/in", "li-28379" }))
+	assert.Nil(t, got)
 	assert.Equal(t, []string{"head id", "webhookUrl"}, refusedFields(t, "Webhooks.Update", err))
 	assert.Equal(t, []string{readHook}, w.wire())
 }
@@ -684,15 +666,6 @@ func TestWebhooksModifyRefusesWhatItCannotRead(t *testing.T) {
 	require.ErrorIs(t, heads.ErrorOf(w.client().Webhooks.Modify(t.Context(), 99, change)), heads.ErrNotFound)
 	assert.Equal(t, []string{"GET /head-events/99"}, w.wire())
 	assert.False(t, called)
-}
-
-func TestWebhooksModifyReturnsARefusalOfThePatch(t *testing.T) {
-	w := newModifyWorld(t)
-	w.Inject(headstest.Fault{Method: http.MethodPatch, Status: 403})
-	got, err := w.client().Webhooks.Modify(t.Context(), 1, heads.Edit(func(h *heads.Webhook) { h.EndConversation = true }))
-	require.ErrorIs(t, err, heads.ErrForbidden)
-	assert.Nil(t, got)
-	assert.Equal(t, []string{readHook, writeHook}, w.wire())
 }
 
 func TestWebhooksModifyTakesTurns(t *testing.T) {
