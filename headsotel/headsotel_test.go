@@ -107,7 +107,8 @@ func (r *recorder) durations(t testing.TB, name string) (attributes map[string]a
 	return values(points[0].Attributes.ToSlice()), points[0].Count, points[0].Sum
 }
 
-// reports asserts what the only span and the only value of a histogram tell, and returns the span. Only a span tells the operation.
+// reports asserts what the only span and the only value of a histogram tell, and returns the span.
+// Only a span tells the operation.
 func (r *recorder) reports(t testing.TB, name string, kind trace.SpanKind, histogram string, failed bool, want map[string]any) sdktrace.ReadOnlySpan {
 	t.Helper()
 	span, attributes := r.span(t)

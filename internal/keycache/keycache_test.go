@@ -374,7 +374,8 @@ func TestQuestionsTakeTurns(t *testing.T) {
 			<-time.After(time.Hour)
 			assert.Equal(k.t, []int{16, 102}, []int{k.Most, k.Count()})
 		},
-		// Questions that find keys give back what they took, so a receiver that was just started learns all its heads.
+		// Questions that find keys give back what they took, so a receiver that was just started learns
+		// all its heads.
 		"without a limit for those that find keys": func(k *rig) {
 			k.Delay = 50 * time.Millisecond
 			var all sync.WaitGroup
