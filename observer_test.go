@@ -210,24 +210,6 @@ func TestObserverThatIsToldNothingIsRefused(t *testing.T) {
 	}
 }
 
-func TestAttemptObserversSurroundEveryAttempt(t *testing.T) {
-	var told []Attempt
-	tell := func(_ context.Context, a Attempt) { told = append(told, a) }
-	start := func(ctx context.Context, a Attempt) context.Context { tell(ctx, a); return nil }
-	tr := newScript(answer(503, ""), answer(200, headJSON))
-	require.NoError(t, getHead(t.Context(), newTestClient(t, memoryURL, tr, WithObserver(Observer[Attempt]{Start: start, End: tell}))))
-
-	require.Len(t, told, 4)
-	for i, a := range told {
-		assert.Equal(t, i/2+1, a.Number)
-		assert.Equal(t, "api.example.com", a.Host)
-		assert.Equal(t, "/head/{id}", a.Route)
-		assert.Equal(t, i%2 == 0, a.Header != nil, "there is a header at the start alone")
-		assert.Equal(t, i == 3, a.Final)
-	}
-	assert.Equal(t, []int{0, 503, 0, 200}, []int{told[0].StatusCode, told[1].StatusCode, told[2].StatusCode, told[3].StatusCode})
-}
-
 func TestAttemptSaysWhetherAnotherFollows(t *testing.T) {
 	for name, row := range map[string]struct {
 		policy RetryPolicy
@@ -336,9 +318,8 @@ func TestToolObserversStartOnceTheToolIsFound(t *testing.T) {
 
 func TestObserverSeesEveryAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		type key struct{}
-		mine := context.WithValue(t.Context(), key{}, "mine")
-		var attempts []Attempt
+		mine := context.WithValue(t.Context(), observerKey{}, "mine")
+		var starts, ends []Attempt
 		slow := func(r *http.Request) (*http.Response, error) {
 			<-time.After(3 * time.Second)
 			return answer(200, headJSON, "X-Request-Id: r-3")(r)
@@ -346,36 +327,32 @@ func TestObserverSeesEveryAttempt(t *testing.T) {
 		tr := newScript(answer(503, `{"message":"busy"}`, "Retry-After: 2", "X-Request-Id: r-1"),
 			fail(&url.Error{Op: "Get", URL: "https://api.example.com/x?key=hush-hush", Err: errors.New("with " + pathToken)}), slow)
 		client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: time.Second, MaxWait: 5 * time.Second}),
-			WithObserver(Observer[Attempt]{End: func(ctx context.Context, a Attempt) {
-				assert.Equal(t, mine, ctx, "the context of the call")
-				attempts = append(attempts, a)
-			}}))
+			WithObserver(Observer[Attempt]{
+				Start: func(_ context.Context, a Attempt) context.Context { starts = append(starts, a); return nil },
+				End: func(ctx context.Context, a Attempt) {
+					assert.Equal(t, mine, ctx, "the context of the call")
+					ends = append(ends, a)
+				},
+			}))
 		require.NoError(t, getHead(mine, client))
-		require.Len(t, attempts, 3)
-		for i, a := range attempts {
-			assert.Equal(t, "Heads.Get", a.Operation)
-			assert.Equal(t, "GET", a.Method)
-			assert.Equal(t, "/head/{id}", a.Route, "the label, not the path")
-			assert.Equal(t, i+1, a.Number)
+
+		attempt := func(number int, header http.Header) Attempt {
+			return Attempt{Operation: "Heads.Get", Method: "GET", Host: "api.example.com", Route: "/head/{id}", Number: number, Header: header}
 		}
-		first, second, third := attempts[0], attempts[1], attempts[2]
-		assert.Equal(t, 503, first.StatusCode)
-		assert.Equal(t, "r-1", first.RequestID)
-		assert.Equal(t, 2*time.Second, first.RetryIn)
-		require.ErrorIs(t, first.Err, ErrServer)
-		require.ErrorContains(t, first.Err, "busy")
+		none := http.Header{}
+		assert.Equal(t, []Attempt{attempt(1, none), attempt(2, none), attempt(3, none)}, starts, "the label, not the path")
 
-		assert.Zero(t, second.StatusCode, "no response came")
-		assert.Empty(t, second.RequestID, "each attempt has its own")
-		assert.Positive(t, second.RetryIn)
-		assert.LessOrEqual(t, second.RetryIn, 2*time.Second)
-		require.EqualError(t, second.Err, `Get "https://api.example.com/x": with [redacted]`)
-
-		assert.Equal(t, 200, third.StatusCode)
-		assert.Equal(t, "r-3", third.RequestID)
-		assert.Equal(t, 3*time.Second, third.Duration)
-		assert.Zero(t, third.RetryIn)
-		require.NoError(t, third.Err)
+		require.Len(t, ends, 3)
+		first, second, third := attempt(1, nil), attempt(2, nil), attempt(3, nil)
+		require.ErrorIs(t, ends[0].Err, ErrServer)
+		require.ErrorContains(t, ends[0].Err, "busy")
+		first.StatusCode, first.RequestID, first.RetryIn, first.Err = 503, "r-1", 2*time.Second, ends[0].Err
+		require.EqualError(t, ends[1].Err, `Get "https://api.example.com/x": with [redacted]`)
+		assert.Positive(t, ends[1].RetryIn)
+		assert.LessOrEqual(t, ends[1].RetryIn, 2*time.Second)
+		second.RetryIn, second.Err = ends[1].RetryIn, ends[1].Err
+		third.StatusCode, third.RequestID, third.Duration, third.Final = 200, "r-3", 3*time.Second, true
+		assert.Equal(t, []Attempt{first, second, third}, ends)
 	})
 }
 

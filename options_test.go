@@ -504,7 +504,10 @@ func TestFailingSourceSendsNothing(t *testing.T) {
 		source TokenSource
 		says   string
 	}{
-		"error":       {func(context.Context, string) (string, error) { return "", lost }, "vault is sealed"},
+		"error": {func(context.Context, string) (string, error) { return "", lost }, "vault is sealed"},
+		"beside it": {func(context.Context, string) (string, error) {
+			return "hush-hush", errors.New("hush-hush can't be stored")
+		}, "[redacted] can't be stored"},
 		"empty token": {fixedSource(""), "is blank"},
 		"Bearer":      {fixedSource("Bearer hush-hush"), `starts with "Bearer "`},
 		"line feed":   {fixedSource("hush-hush\n"), "line break"},

@@ -311,8 +311,7 @@ func setting(b *testing.B, name string, otherwise int) int {
 	if text == "" {
 		return otherwise
 	}
-	n := need(strconv.Atoi(text))(b)
-	return n
+	return need(strconv.Atoi(text))(b)
 }
 
 // BenchmarkOpenTransaction handles events through Commit while another transaction is open, at
