@@ -2,6 +2,7 @@ package headstest_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -144,7 +145,11 @@ func TestEventHoldsTheContractsFields(t *testing.T) {
 }
 
 func TestUndeliveredCountsTheDeliveriesThatHaveNotEnded(t *testing.T) {
-	play(t, &receiver{answer: failing(2)}, nil, func(s *scene) {
+	slow := func(n int, r *http.Request, body []byte) (*http.Response, error) {
+		<-time.After(time.Millisecond) // no delivery ends while it is counted
+		return failing(2)(n, r, body)
+	}
+	play(t, &receiver{answer: slow}, nil, func(s *scene) {
 		one, other := s.StartSession(s.head), s.StartSession(s.head)
 		assert.Zero(t, one.Undelivered(), "nothing has happened")
 		require.NoError(t, perform(one, "message inactive"))
