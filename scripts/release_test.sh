@@ -102,7 +102,7 @@ refusals() {
 dry() {
 	clone dry
 	refs=$(git for-each-ref && git rev-parse HEAD)
-	CI=true RELEASE_PLATFORMS='linux/amd64 windows/arm64' bash scripts/release.sh -n -c true -o "$work/dist" </dev/null
+	CI=true RELEASE_PLATFORMS='linux/amd64 windows/386' bash scripts/release.sh -n -c true -o "$work/dist" </dev/null
 	[ "$refs" = "$(git for-each-ref && git rev-parse HEAD)" ] || fail 'the dry run changed the repository'
 	[ -z "$(git status --porcelain)" ] || fail "the dry run left files: $(git status --porcelain)"
 	(cd "$work/dist" && sha256sum -c SHA256SUMS && ls -l)
