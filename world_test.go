@@ -461,7 +461,7 @@ func startReceiver(t *testing.T, srv *headstest.Server, store string) (cmd *exec
 func TestReceiverThatWasKilledGetsEveryEvent(t *testing.T) {
 	t.Parallel()
 	const headCount = 50
-	sessions, down := exhaustive.Count(80, 200), time.Duration(exhaustive.Count(500, 2500))*time.Millisecond
+	sessions, down := exhaustive.Count(40, 200), time.Duration(exhaustive.Count(300, 2500))*time.Millisecond
 	var current atomic.Value // the address of the receiver that runs, or ran last
 	dialer := &net.Dialer{}
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {

@@ -59,14 +59,18 @@ var documentedFields = map[string]string{
 
 // described reads the description of the package.
 func described(t testing.TB) description {
-	text := need(os.ReadFile("openapi.json"))(t)
-	return description{t, object(t, string(text))}
+	return newDescription(t, string(need(os.ReadFile("openapi.json"))(t)))
+}
+
+func newDescription(t testing.TB, text string) description {
+	return description{t, object(t, text), map[string]*jsonschema.Resolved{}}
 }
 
 // description is an OpenAPI document.
 type description struct {
-	t    testing.TB
-	root map[string]any
+	t        testing.TB
+	root     map[string]any
+	resolved map[string]*jsonschema.Resolved // by the schema, since each takes milliseconds
 }
 
 // operations returns the operations in the form of the contract's table, or the control API.
@@ -128,17 +132,24 @@ var formats = map[any]string{
 // check returns what is wrong with a value. A field that is not in the schema is
 // wrong, and so is a text that does not have its format.
 func (d description) check(schema, v any, where string) error {
+	text := string(need(json.Marshal(schema))(d.t))
+	if d.resolved[text] == nil {
+		d.resolved[text] = d.compile(schema, where)
+	}
+	if err := d.resolved[text].Validate(v); err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return nil
+}
+
+func (d description) compile(schema any, where string) *jsonschema.Resolved {
 	components := d.at(d.root, "components", "schemas")
-	text, err := json.Marshal(strict(map[string]any{"$defs": components, "allOf": []any{schema}}))
-	require.NoError(d.t, err)
+	text := need(json.Marshal(strict(map[string]any{"$defs": components, "allOf": []any{schema}})))(d.t)
 	var s jsonschema.Schema
 	require.NoError(d.t, json.Unmarshal([]byte(strings.ReplaceAll(string(text), "#/components/schemas/", "#/$defs/")), &s), where)
 	resolved, err := s.Resolve(nil)
 	require.NoError(d.t, err, where)
-	if err := resolved.Validate(v); err != nil {
-		return fmt.Errorf("%s: %w", where, err)
-	}
-	return nil
+	return resolved
 }
 
 // strict returns a schema that allows no further fields.
@@ -176,7 +187,7 @@ func list(v any) []any {
 }
 
 func TestSchemaCheckFindsWhatIsWrong(t *testing.T) {
-	d := description{t, object(t, `{"components":{"schemas":{"Word":{"type":"string"}}}}`)}
+	d := newDescription(t, `{"components":{"schemas":{"Word":{"type":"string"}}}}`)
 	for _, row := range []struct {
 		name, schema, value string
 		right               bool

@@ -29,7 +29,7 @@ import (
 
 var (
 	seed       = flag.Uint64("seed", 0, "seed of the faults; 0 draws one")
-	operations = flag.Int("operations", exhaustive.Count(500, 1000), "how many operations are made")
+	operations = flag.Int("operations", exhaustive.Count(200, 1000), "how many operations are made")
 )
 
 // Whatever the network does, a change that the client reports as done is done, and
