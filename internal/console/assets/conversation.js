@@ -32,19 +32,21 @@ function Step({ h, at, attempts }) {
       ...${opener(at, "d" + d.id)}>${chip(d)}</button>`)}</span></li>`;
 }
 
-// Transcript keeps to its end as long as the reader does.
+// Transcript follows its end for a reader who is there.
 function Transcript({ at, story, session }) {
   const list = useRef();
-  const atEnd = useRef(true);
-  useLayoutEffect(() => {
-    if (atEnd.current) list.current.scrollTop = list.current.scrollHeight;
-  });
-  const scrolled = ({ target }) => {
-    atEnd.current = target.scrollHeight - target.scrollTop - target.clientHeight < 24;
+  const end = useRef(0); // from where on
+  const measure = ({ target: l }) => {
+    end.current = l.scrollHeight - l.clientHeight - 24;
   };
+  useLayoutEffect(() => {
+    const target = list.current;
+    if (target.scrollTop >= end.current) target.scrollTop = target.scrollHeight;
+    measure({ target });
+  });
   const attempts = Map.groupBy(story.deliveries, (d) => d.eventId);
   const spoken = story.log.some((h) => h.kind === "message");
-  return html`<ol class="transcript" aria-label="Transcript" tabindex="0" ref=${list} onScroll=${scrolled}>
+  return html`<ol class="transcript" aria-label="Transcript" tabindex="0" ref=${list} onScroll=${measure}>
     ${story.log.map((h) => html`<${Step} key=${h.id} h=${h} at=${at} attempts=${attempts.get(h.id) ?? []} />`)}
     ${spoken && html`<li key="model">No model answers here. The emulator delivers the events; call a tool to play the
       model.</li>`}

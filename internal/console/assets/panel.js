@@ -1,5 +1,5 @@
 // The panel at the right: one delivery, request or step in full.
-import { html, useEffect, useLayoutEffect, useRef } from "./standalone.module.js";
+import { html, useLayoutEffect, useRef } from "./standalone.module.js";
 import { address, beside, go } from "./route.js";
 import { get, post, useRead } from "./store.js";
 import { Copy, Do, Refusal } from "./act.js";
@@ -90,8 +90,8 @@ export function Panel({ at, story }) {
     box.current.focus({ preventScroll: true });
     box.current.scrollTop = 0;
   }, [open]);
-  // After two frames the timeline has its new width, and marks have joined or parted.
-  useEffect(() => () => requestAnimationFrame(() => requestAnimationFrame(() => {
+  // After two frames the timeline has its new width; marks have joined or parted.
+  useLayoutEffect(() => () => requestAnimationFrame(() => requestAnimationFrame(() => {
     const was = opener.current;
     const all = [...document.querySelectorAll("[data-opens]")];
     const same = all.filter((e) => e.tagName === was.now.tagName); // a mark, and not its row

@@ -67,6 +67,30 @@ func TestDraftFocusAndScrollStayUnderAHundredEvents(t *testing.T) {
 	b.get("form", "Fields of the head").shows("1 field changed: greetings")
 }
 
+// A reader may do the next thing before the browser draws what came of the last one.
+func TestNothingWaitsForTheNextFrame(t *testing.T) {
+	p := start(t, "-seed-file", scene(t, receiver(t)))
+	p.call("PUT", "/head/"+ada+"/enable-events?enableEvents=true", "")
+	p.idle(p.session(ada), 60)
+	b := open(t, p.at("heads/"+ada+"/conversation"))
+	b.until("the last event", func() bool { return strings.Contains(b.region("Timeline").text(), "60 events") })
+	b.script(`(async () => {
+		const list = document.querySelector(".transcript"), opener = document.querySelector(".mark");
+		const until = async (holds) => { for (let n = 0; !holds() && n < 1000; n++) await null; };
+		const panel = () => document.querySelector(".panel");
+		opener.focus();
+		list.scrollTop = 300;
+		opener.dispatchEvent(new MouseEvent("click"));
+		await until(panel);
+		window.scrolled = list.scrollTop;
+		document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+		await until(() => !panel());
+	})()`)
+	b.count(".panel", 0)
+	b.holds("the focus where it was", `document.activeElement === document.querySelector(".mark")`)
+	assert.InDelta(t, 300, eval[float64](b, "scrolled"), 1)
+}
+
 // busy returns the seconds of script and layout since the page was opened.
 func (p *tab) busy() (seconds float64) {
 	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
