@@ -323,24 +323,24 @@ func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		update *HeadUpdate
-		ok     bool
+		says   string // of one that is refused
 	}{
-		{"only the voice", NewHeadUpdate().Set("ttsVoice", "v"), false},
-		{"only the provider", NewHeadUpdate().Set("ttsProvider", "p"), false},
-		{"an empty provider", NewHeadUpdate().Voice("", "v"), false},
-		{"an empty voice", NewHeadUpdate().Voice("p", ""), false},
-		{"both empty", NewHeadUpdate().Voice("", ""), false},
-		{"both, one by one", NewHeadUpdate().Set("ttsVoice", "v").Set("ttsProvider", "p"), true},
-		{"both", NewHeadUpdate().Voice("p", "v"), true},
+		{"only the voice", NewHeadUpdate().Set("ttsVoice", "v"), "the provider is blank"},
+		{"only the provider", NewHeadUpdate().Set("ttsProvider", "p"), "the voice is blank"},
+		{"an empty provider", NewHeadUpdate().Voice("", "v"), "the provider is blank"},
+		{"an empty voice", NewHeadUpdate().Voice("p", ""), "the voice is blank"},
+		{"both empty", NewHeadUpdate().Voice("", ""), "both are blank"},
+		{"both, one by one", NewHeadUpdate().Set("ttsVoice", "v").Set("ttsProvider", "p"), ""},
+		{"both", NewHeadUpdate().Voice("p", "v"), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.update.Validate()
-			if tt.ok {
+			if tt.says == "" {
 				assert.NoError(t, err)
 				return
 			}
 			assert.Equal(t, []string{"ttsVoice"}, invalidFields(t, err))
-			assert.ErrorContains(t, err, "give both with HeadUpdate.Voice")
+			assert.ErrorContains(t, err, tt.says+"; give both with HeadUpdate.Voice")
 		})
 	}
 }
