@@ -624,10 +624,10 @@ func TestEveryOutcomeIsLoggedAndObserved(t *testing.T) {
 			outcome: heads.ToolTimedOut, err: "deadline exceeded"},
 		{name: "error at the deadline", f: func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() },
 			outcome: heads.ToolTimedOut, err: "deadline exceeded"},
-		{name: "unreadable", body: "{", outcome: heads.ToolUnreadable, err: "not a JSON object"},
-		{name: "too large", body: strings.Repeat(" ", 65<<10), outcome: heads.ToolUnreadable, err: "too large"},
-		{name: "unauthorized", opts: refuse, outcome: heads.ToolUnauthorized, err: "dial db:5432"},
-		{name: "shut down", shutDown: true, outcome: heads.ToolBusy, err: "shut down"},
+		{name: "unreadable", body: "{", outcome: heads.ToolUnreadable, err: "not a JSON object", log: []string{"could not be read"}},
+		{name: "too large", body: strings.Repeat(" ", 65<<10), outcome: heads.ToolUnreadable, err: "too large", log: []string{"is too large"}},
+		{name: "unauthorized", opts: refuse, outcome: heads.ToolUnauthorized, err: "dial db:5432", log: []string{`msg="tool call refused"`}},
+		{name: "shut down", shutDown: true, outcome: heads.ToolBusy, err: "shut down", log: []string{`msg="tool call refused"`}},
 	} {
 		heads.Bubble(t, row.name, func(t *testing.T) {
 			h := newAnswering(t, row.f, append(row.opts, heads.WithToolConcurrency(1))...)
