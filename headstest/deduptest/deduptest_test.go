@@ -238,7 +238,6 @@ func TestDeduplicatorCanBeTestedTwice(t *testing.T) {
 
 // Each flaw is reported by the rule that it breaks.
 func TestEveryFlawOfADeduplicatorIsFound(t *testing.T) {
-	t.Parallel()
 	const month = 30 * 24 * time.Hour
 	always, busy, mine, settled, lapsed, ended := (*access).always, (*access).busy, (*access).mine, (*access).settled, (*access).lapsed, (*access).ended
 	others := func(a *access) bool { return a.live && a.owner != a.by }

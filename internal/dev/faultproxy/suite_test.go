@@ -29,7 +29,7 @@ import (
 
 var (
 	seed       = flag.Uint64("seed", 0, "seed of the faults; 0 draws one")
-	operations = flag.Int("operations", exhaustive.Count(200, 1000), "how many operations are made")
+	operations = flag.Int("operations", exhaustive.Count(300, 1000), "how many operations are made")
 )
 
 // Whatever the network does, a change that the client reports as done is done, and
@@ -81,7 +81,7 @@ type worker struct {
 
 func newWorker(t *testing.T, emulator *headstest.Emulator, service *httptest.Server, seed uint64) *worker {
 	t.Helper()
-	proxy, err := faultproxy.New(service.Listener.Addr().String(), seed, 0.4)
+	proxy, err := faultproxy.New(service.Listener.Addr().String(), seed, 0.6)
 	require.NoError(t, err)
 
 	transport := service.Client().Transport.(*http.Transport).Clone()
