@@ -160,9 +160,7 @@ func answer(status int, body string, headers ...string) step {
 }
 
 // fail is a step: the transport returns an error.
-func fail(err error) step {
-	return func(*http.Request) (*http.Response, error) { return nil, err }
-}
+func fail(err error) step { return func(*http.Request) (*http.Response, error) { return nil, err } }
 
 // hang is a step: it waits until the request's context ends.
 func hang(r *http.Request) (*http.Response, error) {

@@ -31,20 +31,17 @@ func TestDriftIsWhatPlanWouldChange(t *testing.T) {
 	}
 	planned := plan(t, e, spec)
 	head, hooks := read()
-	changes, err := fleet.Drift(head, hooks, spec)
-	require.NoError(t, err)
+	changes := need(fleet.Drift(head, hooks, spec))(t)
 	assert.NotEmpty(t, changes)
 	assert.ElementsMatch(t, planned.Results[0].Changes, changes)
 
 	apply(t, e, fleet.Options{}, spec)
 	head, hooks = read()
-	changes, err = fleet.Drift(head, hooks, spec)
-	require.NoError(t, err)
+	changes = need(fleet.Drift(head, hooks, spec))(t)
 	assert.Empty(t, changes)
 
 	head.VideoStreaming = false
 	spec.Voice = &heads.Voice{Provider: "polly", ID: "x"} // Plan is blocked by a provider that can't stream
-	changes, err = fleet.Drift(head, hooks, spec)
-	require.NoError(t, err)
+	changes = need(fleet.Drift(head, hooks, spec))(t)
 	assert.Equal(t, []fleet.Change{{Field: "voice", From: head.TTSProvider + "/" + head.TTSVoice, To: "polly/x"}, {Field: "streaming", From: "false", To: "true"}}, changes)
 }

@@ -129,8 +129,7 @@ func TestEveryHeadEndsAsReportedWhenRequestsFail(t *testing.T) {
 		}
 		client := e.Client(heads.WithRateLimit(perSecond, burst))
 		o := fleet.Options{Concurrency: 16, StopAfter: -1, Journal: openJournal(t, journalPath(t))}
-		report, err := fleet.Apply(t.Context(), client, specs, o)
-		require.NoError(t, err)
+		report := need(fleet.Apply(t.Context(), client, specs, o))(t)
 
 		requests := e.Requests()
 		bad := 0
@@ -160,8 +159,7 @@ func TestEveryHeadEndsAsReportedWhenRequestsFail(t *testing.T) {
 			}
 		}
 		<-time.After(time.Second) // the reads above have no limit
-		report, err = fleet.Apply(t.Context(), client, specs, o)
-		require.NoError(t, err)
+		report = need(fleet.Apply(t.Context(), client, specs, o))(t)
 		assert.Equal(t, fleetSize, report.Count(fleet.OutcomeChanged)+report.Count(fleet.OutcomeUnchanged), "%v", report)
 		assert.Len(t, report.Moves(), fleetSize)
 	})

@@ -59,11 +59,8 @@ var documentedFields = map[string]string{
 
 // described reads the description of the package.
 func described(t testing.TB) description {
-	return newDescription(t, string(need(os.ReadFile("openapi.json"))(t)))
-}
-
-func newDescription(t testing.TB, text string) description {
-	return description{t, object(t, text), map[string]*jsonschema.Resolved{}}
+	text := need(os.ReadFile("openapi.json"))(t)
+	return description{t, object(t, string(text)), map[string]*jsonschema.Resolved{}}
 }
 
 // description is an OpenAPI document.
@@ -147,9 +144,7 @@ func (d description) compile(schema any, where string) *jsonschema.Resolved {
 	text := need(json.Marshal(strict(map[string]any{"$defs": components, "allOf": []any{schema}})))(d.t)
 	var s jsonschema.Schema
 	require.NoError(d.t, json.Unmarshal([]byte(strings.ReplaceAll(string(text), "#/components/schemas/", "#/$defs/")), &s), where)
-	resolved, err := s.Resolve(nil)
-	require.NoError(d.t, err, where)
-	return resolved
+	return need(s.Resolve(nil))(d.t)
 }
 
 // strict returns a schema that allows no further fields.
@@ -187,7 +182,7 @@ func list(v any) []any {
 }
 
 func TestSchemaCheckFindsWhatIsWrong(t *testing.T) {
-	d := newDescription(t, `{"components":{"schemas":{"Word":{"type":"string"}}}}`)
+	d := description{t, object(t, `{"components":{"schemas":{"Word":{"type":"string"}}}}`), map[string]*jsonschema.Resolved{}}
 	for _, row := range []struct {
 		name, schema, value string
 		right               bool
