@@ -35,7 +35,7 @@ function Step({ h, at, attempts }) {
 // Transcript follows its end for a reader who is there.
 function Transcript({ at, story, session }) {
   const list = useRef();
-  const end = useRef(0); // from where on
+  const end = useRef(0); // its beginning
   const measure = ({ target: l }) => {
     end.current = l.scrollHeight - l.clientHeight - 24;
   };
